@@ -12,7 +12,7 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from typedmcp_codegen import guards, projection, service, types
+from typedmcp_codegen import guards, history, projection, service, types
 from typedmcp_codegen.header import header
 from typedmcp_codegen.model import Model
 from typedmcp_codegen.render import render
@@ -44,6 +44,7 @@ def build(source: Source, step: Step = lambda _: None) -> dict[str, bytes]:
     code |= guards.emit(source)
     step("methods, stub, servicer")
     code |= service.emit(source, model)
+    code |= history.emit(source, model)
     head = header(source)
     code["__init__.py"] = render("init.py.j2", header=head, digest=source.digest)
     code["codec.py"] = render("codec.py.j2", header=head)

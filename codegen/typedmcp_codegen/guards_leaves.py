@@ -73,7 +73,12 @@ def leaves(schema: Schema) -> list[Leaf]:
 
 def typed(kinds: tuple[str, ...], expected: str) -> Leaf:
     """Whether a value is of one of the kinds."""
-    return Leaf(_strange(kinds), f"typed(found, {PLACE}, {VALUE}, {_tuple(kinds)}, {literal(expected)})")
+    return Leaf(_strange(kinds), f"typed(found, {PLACE}, {VALUE}, {tuple_of(kinds)}, {literal(expected)})")
+
+
+def plainly(kinds: tuple[str, ...]) -> str:
+    """An expression that is true when a value is plainly of one of the kinds."""
+    return _strange(kinds).replace(" is not ", " is ").replace(" and ", " or ")
 
 
 def _strange(kinds: tuple[str, ...]) -> str:
@@ -95,8 +100,10 @@ def kinds_of_constant(value: Any) -> set[str]:
     """The JSON Schema types a JSON value is of."""
     if isinstance(value, bool):
         return {"boolean"}
-    if isinstance(value, (int, float)):
-        return {"number", "integer"} if float(value).is_integer() else {"number"}
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return {"number", "integer"}
+    if isinstance(value, float):
+        return {"number"}
     names = {str: "string", list: "array", dict: "object", type(None): "null"}
     return {names[type(value)]}
 
@@ -115,7 +122,7 @@ def _chosen(choices: list[Any]) -> Leaf:
             other = f"!= {listed}" if len(choices) == 1 else f"not in {{{listed}}}"
             test = f"type({VALUE}) is not {kind.__name__} or {VALUE} {other}"
     expected = alternatives(json.dumps(choice, ensure_ascii=False) for choice in choices)
-    return Leaf(test, f"chosen(found, {PLACE}, {VALUE}, {_tuple(choices)}, {literal(expected)})")
+    return Leaf(test, f"chosen(found, {PLACE}, {VALUE}, {tuple_of(choices)}, {literal(expected)})")
 
 
 def _bounded(kinds: tuple[str, ...], bounds: dict[str, Any]) -> Leaf:
@@ -125,7 +132,7 @@ def _bounded(kinds: tuple[str, ...], bounds: dict[str, Any]) -> Leaf:
         test = " or ".join([strange, *(_BOUNDS[key].format(limit) for key, limit in bounds.items())])
     expected = " ".join([alternatives(kinds) if kinds else "value", *_described(bounds)])
     arguments = "".join(f", {_ARGUMENTS[key]}={literal(limit)}" for key, limit in bounds.items())
-    closer = f"bounded(found, {PLACE}, {VALUE}, {_tuple(kinds)}, {literal(expected)}{arguments})"
+    closer = f"bounded(found, {PLACE}, {VALUE}, {tuple_of(kinds)}, {literal(expected)}{arguments})"
     return Leaf(test, closer)
 
 
@@ -152,6 +159,7 @@ def _described(bounds: dict[str, Any]) -> list[str]:
     return words
 
 
-def _tuple(values: Iterable[Any]) -> str:
-    listed = "".join(f"{literal(value)}, " for value in values)
-    return f"({listed})"
+def tuple_of(values: Iterable[Any]) -> str:
+    """A tuple display."""
+    listed = [literal(value) for value in values]
+    return f"({listed[0]},)" if len(listed) == 1 else f"({', '.join(listed)})"

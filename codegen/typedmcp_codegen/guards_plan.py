@@ -12,10 +12,10 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from typedmcp_codegen.projection import project
-from typedmcp_codegen.source import Schema, Source, walk
+from typedmcp_codegen.source import Schema, Source, SourceError, walk
 
 WHEN = "when"
 """The key under which a projected union member keeps its ``x-when``."""
@@ -33,11 +33,17 @@ class Plan:
     """Revision and definition to the revision whose module holds the guard."""
 
     def follow(self, revision: str, name: str) -> str:
-        """`name`, or what it stands for when it is only another name for something."""
-        seen: set[str] = set()
-        while (target := alias(self.definitions[revision][name])) is not None and name not in seen:
-            seen.add(name)
-            name = target
+        """`name`, or what it stands for when it is only another name for something.
+
+        Raises:
+            SourceError: the names lead round in a circle.
+        """
+        seen = {name}
+        while (referred := alias(self.definitions[revision][name])) is not None:
+            if referred in seen:
+                raise SourceError("", f"/$defs/{name}", f"refers to nothing but itself in {revision}")
+            seen.add(referred)
+            name = referred
         return name
 
     def written(self, revision: str) -> Iterator[tuple[str, Any]]:
@@ -61,9 +67,14 @@ def plan(source: Source) -> Plan:
     return Plan(definitions, {key: newest[number] for key, number in classes.items()})
 
 
+def is_schema(value: Any) -> TypeGuard[Schema]:
+    """Whether a schema is an object, neither true nor false."""
+    return isinstance(value, dict)
+
+
 def alias(schema: Any) -> str | None:
     """The definition that `schema` is merely another name for."""
-    if isinstance(schema, dict) and "$ref" in schema and set(schema) <= {"$ref", WHEN}:
+    if is_schema(schema) and "$ref" in schema and set(schema) <= {"$ref", WHEN}:
         return target(schema["$ref"])
     return None
 
@@ -75,7 +86,7 @@ def target(reference: str) -> str:
 
 def stripped(schema: Any) -> Any:
     """`schema` without the keywords that have no say in a verdict."""
-    if not isinstance(schema, dict):
+    if not is_schema(schema):
         return schema
     out: Schema = {}
     for key, value in schema.items():

@@ -5,7 +5,8 @@ Nothing here decides anything; :mod:`typedmcp_codegen.guards_code` fills these i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 from typedmcp_codegen.render import literal
 from typedmcp_codegen.source import pointer
@@ -23,19 +24,15 @@ class Place:
     dynamic: bool = False
 
     def member(self, name: str) -> Place:
-        step = pointer(name)
-        return Place(self.text + (_braced(step) if self.dynamic else step), self.dynamic)
+        """The place of the member called `name`."""
+        return Place(self.text + pointer(name))
 
     def computed(self, expression: str) -> Place:
         """The place of a member or an item whose token is the value of `expression`."""
-        return Place(f"{self.text if self.dynamic else _braced(self.text)}/{{{expression}}}", dynamic=True)
+        return Place(self.text.replace("{", "{{").replace("}", "}}") + f"/{{{expression}}}", dynamic=True)
 
     def __str__(self) -> str:
         return ("f" if self.dynamic else "") + literal(self.text)
-
-
-def _braced(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True)
@@ -44,12 +41,14 @@ class Leaf:
 
     test: str
     closer: str
-    form: str = "leaf"
+    form: ClassVar[str] = "leaf"
 
     def doubt(self, value: str) -> str:
+        """The test, for the variable `value`."""
         return self.test.replace(VALUE, value)
 
     def look(self, place: object, value: str) -> str:
+        """The closer look, for the variable `value` at `place`."""
         return self.closer.replace(PLACE, str(place)).replace(VALUE, value)
 
 
@@ -58,7 +57,7 @@ class Call:
     """A value judged by another function."""
 
     function: str
-    form: str = "call"
+    form: ClassVar[str] = "call"
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,24 @@ class Array:
     expected: str = "array"
     typed: bool = True
     """Whether anything else than an array is a violation."""
-    form: str = "array"
+    form: ClassVar[str] = "array"
 
 
-Check = Leaf | Call | Array
+@dataclass(frozen=True)
+class Map:
+    """An object without named properties judged in place, member by member."""
+
+    members: tuple[Check, ...]
+    form: ClassVar[str] = "map"
+
+
+Check = Leaf | Call | Array | Map
 
 
 @dataclass(frozen=True)
 class Property:
+    """A named member of an object."""
+
     name: str
     required: bool
     sure: bool
@@ -91,24 +100,28 @@ class Function:
     """One guard, or a part of one: see the template for what each form prints."""
 
     name: str
-    form: str = field(init=False, default="")
+    form: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
 class ObjectFunction(Function):
+    """Judges an object member by member."""
+
     typed: bool
     """Whether anything else than an object is a violation."""
     properties: tuple[Property, ...]
     others: tuple[Check, ...]
     """Checks of the members that are no named property."""
     known: tuple[str, ...] = ()
-    form: str = field(init=False, default="object")
+    form: ClassVar[str] = "object"
 
 
 @dataclass(frozen=True)
 class ChecksFunction(Function):
+    """Applies some checks, one after the other."""
+
     checks: tuple[Check, ...]
-    form: str = field(init=False, default="checks")
+    form: ClassVar[str] = "checks"
 
 
 @dataclass(frozen=True)
@@ -127,11 +140,13 @@ class Pick:
 
 @dataclass(frozen=True)
 class UnionFunction(Function):
+    """Judges a union: by the kind of the value first, then as the pick for that kind says."""
+
     objects: Pick | None
     arrays: Pick | None
     scalar: Leaf | None
-    """All members that are neither object nor array, as one check."""
+    """All members that are neither object nor array, as one check that the value passes when `test` is true."""
     trial: Pick | None
     """Set when members overlap in kind: each is tried."""
     expected: str
-    form: str = field(init=False, default="union")
+    form: ClassVar[str] = "union"

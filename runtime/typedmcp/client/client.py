@@ -1,0 +1,411 @@
+"""The client: one connection to one server, over any transport.
+
+Rules:
+- Ids are 1, 2, 3, ...; an answer finds its request by id, whatever the order of answers.
+- Every request has a deadline.  When it passes, or the caller gives up, the server is told (`initialize` apart) and a
+  late answer is of no effect.
+- What is no answer to a request is emitted as ``notification``: notifications, requests of the server, late answers.
+- A server's faults never end the client: they are emitted as ``error``, or raised by the call they belong to.
+- ``connect`` and ``disconnect`` may be called from any task, any number of times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeVar, Unpack
+
+import msgspec
+from msgspec import UNSET
+from typedmcp_wire.client_stub import CallOptions, ClientStub
+from typedmcp_wire.codec import decoder, to_builtins
+from typedmcp_wire.methods import Method
+from typedmcp_wire.revisions import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    HANDSHAKE_REVISIONS,
+    METHOD_NOT_FOUND,
+    PROGRESS_TOKEN_KEY,
+    PROTOCOL_VERSION_KEY,
+)
+from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
+from typedmcp_wire.types.lifecycle import CancelledNotificationParams, ProgressNotificationParams
+
+from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT, Agreement, negotiate
+from typedmcp.client.pending import Pending, PendingTable
+from typedmcp.client.results import check_result
+from typedmcp.client.tools import RemoteTool, remote_tools
+from typedmcp.client.values import value_of
+from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
+from typedmcp.core.errors import (
+    ConnectionClosed,
+    InvalidResult,
+    MessageError,
+    NotConnected,
+    ProcessExited,
+    RequestTimeout,
+    TypedMCPError,
+    UnsupportedMethod,
+)
+from typedmcp.core.jsonrpc import (
+    JSONRPCErrorData,
+    JSONRPCMessage,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    params_text,
+)
+from typedmcp.core.transport import ClientTransportInterface
+
+logger = logging.getLogger("typedmcp")
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+DEFAULT_MCP_CLIENT_NAME = "taverna"
+DEFAULT_MCP_CLIENT_VERSION = "1.0.0"
+DEFAULT_MCP_REQUEST_TIMEOUT = 30.0
+"""Seconds a request may take."""
+
+
+class MCPClient(ClientStub):
+    """Drives a remote server; the protocol's requests are its methods (see :class:`ClientStub`).
+
+    Args:
+        transport: The way to the server.
+        name: How the client introduces itself.
+        version: Its version.
+        timeout: Seconds each request may take; None: no limit.
+        protocol_version: Speak this revision and no other; by default the newest both sides know.
+        probe_timeout: Seconds of silence after which a server counts as one of the handshake era.
+        on: Listeners for ``connect``, ``disconnect``, ``notification`` (a message) and ``error`` (an exception).
+        error: Called with (exception, event) when a listener fails.
+    """
+
+    def __init__(
+        self,
+        *,
+        transport: ClientTransportInterface,
+        name: str | None = None,
+        version: str | None = None,
+        timeout: float | None = DEFAULT_MCP_REQUEST_TIMEOUT,
+        protocol_version: str | None = None,
+        probe_timeout: float | None = DEFAULT_PROBE_TIMEOUT,
+        on: Mapping[str, Listener] | None = None,
+        error: ErrorHandler | None = None,
+    ) -> None:
+        self._emitter = Emitter(on, error)
+        self._transport = transport
+        self._info = Implementation(
+            name=DEFAULT_MCP_CLIENT_NAME if name is None else name,
+            version=DEFAULT_MCP_CLIENT_VERSION if version is None else version,
+        )
+        self._capabilities = ClientCapabilities()
+        self._timeout = timeout
+        self._pinned = protocol_version
+        self._probe_timeout = probe_timeout
+        self._pending = PendingTable()
+        self._ids = itertools.count(1)
+        self._agreement: Agreement | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._last_error: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        transport.emitter.on("message", self._received)
+        transport.emitter.on("error", self._faulted)
+        transport.emitter.on("close", self._closed)
+
+    # -- what is known about the connection ------------------------------------------------------------------------
+
+    @property
+    def emitter(self) -> Emitter:
+        """Emits ``connect``, ``disconnect``, ``notification`` and ``error``."""
+        return self._emitter
+
+    @property
+    def transport(self) -> ClientTransportInterface:
+        """The way to the server."""
+        return self._transport
+
+    @property
+    def connected(self) -> bool:
+        """Whether requests can be made."""
+        return self._agreement is not None
+
+    @property
+    def protocol_version(self) -> str:
+        """The revision agreed on.  Raises NotConnected before :meth:`connect`."""
+        return self._agreed().revision
+
+    @property
+    def server_info(self) -> Implementation | None:
+        """Who the server says it is."""
+        return self._agreed().server_info
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """What the server says it can do."""
+        return self._agreed().capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """How the server wants to be used, for a model."""
+        return self._agreed().instructions
+
+    def on(self, event: str, listener: Listener) -> None:
+        """Call `listener` whenever `event` is emitted."""
+        self._emitter.on(event, listener)
+
+    # -- opening and closing ---------------------------------------------------------------------------------------
+
+    async def connect(self) -> None:
+        """Open the transport and agree with the server on a revision; does nothing when connected.
+
+        Raises:
+            TransportError: the transport cannot be opened, or ended at once.
+            PeerError: the server refused, or no revision is common.
+            RequestTimeout: it did not answer.
+        """
+        if self._agreement is not None:
+            return
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+        await asyncio.shield(self._opening)
+
+    async def _open(self) -> None:
+        self._closing = None
+        try:
+            await self._transport.start()
+            agreement = await negotiate(
+                self._ask,
+                info=self._info,
+                capabilities=self._capabilities,
+                pinned=self._pinned,
+                timeout=self._timeout,
+                probe_timeout=self._probe_timeout,
+            )
+            if agreement.revision in HANDSHAKE_REVISIONS:
+                await self._transport.send(JSONRPCRequest(method="notifications/initialized"))
+        except BaseException:
+            await self._transport.close()
+            raise
+        self._agreement = agreement
+        self._emitter.emit("connect")
+
+    async def disconnect(self) -> None:
+        """End the connection; outstanding requests fail.  Does nothing when it has ended."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
+        was_connected = self._agreement is not None
+        self._agreement = None
+        self._pending.fail_all(lambda entry: ConnectionClosed(f"disconnected while waiting for {entry.method}"))
+        await self._transport.close()
+        if was_connected:
+            self._emitter.emit("disconnect")
+
+    async def __aenter__(self) -> MCPClient:
+        await self.connect()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.disconnect()
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    async def request(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> R:
+        """Send one request and return its result; the stub's methods end here.
+
+        Raises:
+            NotConnected: there is no connection.
+            UnsupportedMethod: the revision agreed on has no such method.
+            MCPError: the server answered with an error.
+            InvalidResult: its result does not have the method's shape.
+            RequestTimeout: it did not answer in time.
+            ConnectionClosed: the connection ended first.
+        """
+        revision = self._agreed().revision
+        if not method.sent_by("client", revision):
+            known = sorted(method.client)
+            raise UnsupportedMethod(f"{revision} has no {method.name}; it is part of {', '.join(known) or 'none'}")
+        return await self._exchange(revision, method, params, options)
+
+    async def _ask(self, revision: str, method: Method[Any, Any], params: Any, timeout: float | None) -> Any:
+        """One request of the negotiation, before a revision is agreed on."""
+        return await self._exchange(revision, method, params, {"timeout": timeout})
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any:
+        """Run a tool and return its value.
+
+        The value is the structured content; without one, the text read as JSON, or as it is.
+
+        Raises:
+            ToolError: the tool failed.  Everything :meth:`request` raises, too.
+        """
+        return value_of(await self.call_tool(name, dict(arguments or {}), **options))
+
+    async def tools(self) -> list[RemoteTool]:
+        """The server's tools, all pages, each callable as if it were local."""
+        return await remote_tools(self)
+
+    async def _exchange(self, revision: str, method: Method[Any, Any], params: Any, options: CallOptions) -> Any:
+        on_progress = options.get("on_progress")
+        entry = Pending(next(self._ids), method.name, on_progress)
+        wants_progress = on_progress is not None or options.get("reset_on_progress", False)
+        message = JSONRPCRequest(
+            id=entry.id,
+            method=method.name,
+            params=self._enveloped(revision, params, options.get("meta"), entry.id if wants_progress else None),
+        )
+        self._pending.add(entry)
+        try:
+            await self._transport.send(message)
+            raw = await self._wait(entry, options)
+        except asyncio.CancelledError:
+            self._withdraw(method, entry, "no longer needed")
+            raise
+        except RequestTimeout:
+            self._withdraw(method, entry, "timed out")
+            raise
+        finally:
+            self._pending.remove(entry)
+        return check_result(self._decoded(method, raw, revision), method)
+
+    async def _wait(self, entry: Pending, options: CallOptions) -> Any:
+        seconds = options.get("timeout", self._timeout)
+        longest = options.get("max_timeout")
+        scope = asyncio.timeout(seconds)
+        try:
+            async with asyncio.timeout(longest), scope:
+                if options.get("reset_on_progress") and seconds is not None:
+                    entry.extend_by_progress(scope, seconds)
+                return await entry.future
+        except TimeoutError:
+            expired = seconds if scope.expired() else longest
+            raise RequestTimeout(entry.method, expired or 0.0) from None
+
+    def _enveloped(self, revision: str, params: Any, extra: Mapping[str, Any] | None, token: int | None) -> Any:
+        """`params` with the ``_meta`` the revision and the options demand."""
+        meta: dict[str, Any] = {} if not extra else dict(extra)
+        if token is not None:
+            meta[PROGRESS_TOKEN_KEY] = token
+        if revision not in HANDSHAKE_REVISIONS:
+            meta[PROTOCOL_VERSION_KEY] = revision
+            meta[CLIENT_CAPABILITIES_KEY] = self._capabilities
+            meta[CLIENT_INFO_KEY] = self._info
+        if not meta:
+            return params
+        if isinstance(params, msgspec.Struct) and "meta" in params.__struct_fields__:
+            return msgspec.structs.replace(params, meta=meta)
+        return {**to_builtins(params), "_meta": meta}
+
+    def _decoded(self, method: Method[Any, Any], raw: Any, revision: str) -> Any:
+        try:
+            return decoder(method.result).decode(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise self._invalid(method, raw, revision, error) from error
+
+    def _invalid(self, method: Method[Any, Any], raw: Any, revision: str, error: Exception) -> InvalidResult:
+        from typedmcp.core.validation import validate
+
+        try:
+            value = json.loads(bytes(raw))
+        except (ValueError, RecursionError):
+            return InvalidResult(f"the result of {method.name} cannot be read: {error}")
+        violations = validate(value, str(method.result_definition), revision)
+        shown = f"{violations[0].message}" if violations else str(error)
+        return InvalidResult(f"the result of {method.name} is malformed: {shown}", violations)
+
+    def _withdraw(self, method: Method[Any, Any], entry: Pending, reason: str) -> None:
+        """Tell the server that a request is no longer wanted; nobody waits for the telling."""
+        if method.cancellable:
+            params = CancelledNotificationParams(request_id=entry.id, reason=reason)
+            self._send_soon(JSONRPCRequest(method="notifications/cancelled", params=params))
+
+    def _agreed(self) -> Agreement:
+        if self._agreement is None:
+            raise NotConnected("the client is not connected; call connect() first, or use `async with`")
+        return self._agreement
+
+    # -- messages from the server ----------------------------------------------------------------------------------
+
+    def _received(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCResponse):
+            if not self._pending.settle(message):
+                self._emitter.emit("notification", message)
+            return
+        if message.method == "notifications/progress":
+            self._progressed(message)
+        elif message.id is not UNSET:
+            self._asked(message)
+        self._emitter.emit("notification", message)
+
+    def _progressed(self, message: JSONRPCRequest) -> None:
+        try:
+            report = decoder(ProgressNotificationParams).decode(params_text(message.params))
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            self._emitter.emit("error", InvalidResult(f"a malformed notifications/progress: {error}"))
+            return
+        self._pending.progress(report.progress_token, report.progress, report.total, report.message)
+
+    def _asked(self, request: JSONRPCRequest) -> None:
+        """A request of the server: `ping` is answered, others are not served; the modern era has none."""
+        if self._agreement is not None and self._agreement.revision not in HANDSHAKE_REVISIONS:
+            self._emitter.emit("error", InvalidResult(f"the server sent a request ({request.method}), which it may not"))
+        elif request.method == "ping":
+            self._send_soon(JSONRPCResponse(id=request.id, result={}))
+        else:
+            error = JSONRPCErrorData(code=METHOD_NOT_FOUND, message=f"Method not found: {request.method}")
+            self._send_soon(JSONRPCResponse(id=request.id, error=error))
+
+    def _send_soon(self, message: JSONRPCMessage) -> None:
+        async def send() -> None:
+            try:
+                await self._transport.send(message)
+            except TypedMCPError as error:
+                logger.debug("could not send %s: %s", type(message).__name__, error)
+
+        task = asyncio.get_running_loop().create_task(send())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _faulted(self, error: BaseException) -> None:
+        """A fault of the transport or of a message; one that carries a request's id is that request's failure."""
+        self._last_error = error
+        if isinstance(error, MessageError):
+            request_id = _readable_id(error)
+            if self._pending.fail(request_id, InvalidResult(f"the answer cannot be read: {error}")):
+                return
+        self._emitter.emit("error", error)
+
+    def _closed(self) -> None:
+        """The transport has ended, of itself or by :meth:`disconnect`."""
+        cause = self._last_error if isinstance(self._last_error, ProcessExited) else None
+
+        def make(entry: Pending) -> Exception:
+            error = ConnectionClosed(f"the connection ended while waiting for {entry.method}" + (f": {cause}" if cause else ""))
+            error.__cause__ = cause
+            return error
+
+        self._pending.fail_all(make)
+        if self._agreement is not None and self._closing is None:
+            self._agreement = None
+            self._emitter.emit("disconnect")
+
+
+def _readable_id(error: MessageError) -> object:
+    """The id of an unreadable answer, found by the more lenient standard decoder where ours gave up."""
+    if error.id is not None:
+        return error.id
+    try:
+        value = json.loads(error.frame)
+    except (ValueError, RecursionError):
+        return None
+    return value.get("id") if isinstance(value, dict) and "method" not in value else None

@@ -1,0 +1,170 @@
+"""Which era and revision to speak: asked once, before anything else.
+
+Rules (specification 2026-07-28, basic/versioning and basic/transports/stdio):
+- With nothing pinned, ``server/discover`` goes first.  An answer means the modern era; a list of supported revisions in
+  an error means the newest revision both know.
+- Any other error, an answer of another shape, and silence mean an older server: ``initialize``.  No error code is
+  special in this, and a modern error never leads to ``initialize`` unless the server itself lists handshake revisions.
+- A pinned revision is spoken or the connection fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+from typedmcp_wire.codec import convert
+from typedmcp_wire.methods import DISCOVER, INITIALIZE, Method
+from typedmcp_wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    HEADER_MISMATCH,
+    LATEST_PROTOCOL_VERSION,
+    MCP_PROTOCOL_VERSION,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    MODERN_REVISIONS,
+    REVISIONS,
+    SERVER_INFO_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
+from typedmcp_wire.types.jsonrpc import RequestParams
+from typedmcp_wire.types.lifecycle import DiscoverResult, InitializeRequestParams
+
+from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestTimeout, UsageError
+
+DEFAULT_PROBE_TIMEOUT = 5.0
+_MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY})
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """What was found out about a server."""
+
+    revision: str
+    capabilities: ServerCapabilities
+    server_info: Implementation | None
+    instructions: str | None
+    supported: tuple[str, ...]
+
+
+class Ask(Protocol):
+    """How negotiation sends: one request, in a given revision, before there is an agreement."""
+
+    async def __call__(self, revision: str, method: Method[Any, Any], params: Any, timeout: float | None) -> Any: ...
+
+
+async def negotiate(
+    ask: Ask,
+    *,
+    info: Implementation,
+    capabilities: ClientCapabilities,
+    pinned: str | None,
+    timeout: float | None,
+    probe_timeout: float | None,
+) -> Agreement:
+    """Agree on a revision with the server behind `ask`.
+
+    Raises:
+        UsageError: the pinned revision is none.
+        PeerError: no revision is common, or the server refused.
+        RequestTimeout: it did not answer ``initialize`` in time.
+    """
+    if pinned is not None and pinned not in REVISIONS:
+        raise UsageError(f"{pinned!r} is no revision; known are {', '.join(REVISIONS)}")
+    if pinned in HANDSHAKE_REVISIONS:
+        return await _initialize(ask, pinned, info, capabilities, timeout, pinned=True)
+    if pinned is not None:
+        return await _discover(ask, pinned, timeout)
+    try:
+        return await _discover(ask, LATEST_PROTOCOL_VERSION, probe_timeout)
+    except (_Older, RequestTimeout):
+        pass
+    except InvalidResult:
+        pass  # an answer of no use: what an old gateway makes of an unknown method
+    return await _initialize(ask, MCP_PROTOCOL_VERSION, info, capabilities, timeout, pinned=False)
+
+
+class _Older(Exception):
+    """The server is of the handshake era."""
+
+
+async def _discover(ask: Ask, revision: str, timeout: float | None) -> Agreement:
+    """Ask in the modern way, once more in a listed revision when the first is refused.
+
+    Raises:
+        _Older: the answer is that of a handshake server.
+        PeerError: it is a modern server with no revision in common, or one that refuses.
+    """
+    try:
+        result = await ask(revision, DISCOVER, RequestParams(), timeout)
+    except MCPError as error:
+        if error.code in _MODERN_ERRORS:
+            raise
+        if error.code != UNSUPPORTED_PROTOCOL_VERSION:
+            raise _Older from error
+        listed = _listed(error)
+        common = _newest(listed, MODERN_REVISIONS)
+        if common is not None and common != revision:
+            return _agreement(common, await ask(common, DISCOVER, RequestParams(), timeout))
+        if _newest(listed, HANDSHAKE_REVISIONS) is not None:
+            raise _Older from error
+        raise PeerError(f"no common revision: the server supports {', '.join(listed) or 'none it names'}") from error
+    chosen = _newest(result.supported_versions, MODERN_REVISIONS)
+    if chosen is None:
+        raise _Older
+    return _agreement(chosen, result)
+
+
+def _agreement(revision: str, result: DiscoverResult) -> Agreement:
+    told = (result.meta or {}).get(SERVER_INFO_KEY)
+    return Agreement(
+        revision=revision,
+        capabilities=result.capabilities,
+        server_info=_identity(told),
+        instructions=result.instructions,
+        supported=tuple(result.supported_versions),
+    )
+
+
+def _identity(told: object) -> Implementation | None:
+    """Who the server says it is, when it says so in the right shape; nothing depends on it."""
+    try:
+        return convert(told, Implementation)
+    except msgspec.ValidationError:
+        return None
+
+
+async def _initialize(
+    ask: Ask,
+    revision: str,
+    info: Implementation,
+    capabilities: ClientCapabilities,
+    timeout: float | None,
+    *,
+    pinned: bool,
+) -> Agreement:
+    params = InitializeRequestParams(protocol_version=revision, capabilities=capabilities, client_info=info)
+    result = await ask(revision, INITIALIZE, params, timeout)
+    agreed = result.protocol_version
+    if agreed not in HANDSHAKE_REVISIONS:
+        raise PeerError(f"the server wants revision {agreed!r}; this client speaks {', '.join(HANDSHAKE_REVISIONS)}")
+    if pinned and agreed != revision:
+        raise PeerError(f"revision {revision} was asked for and the server answered {agreed}; pin that one or none")
+    return Agreement(
+        revision=agreed,
+        capabilities=result.capabilities,
+        server_info=result.server_info,
+        instructions=result.instructions,
+        supported=(agreed,),
+    )
+
+
+def _listed(error: MCPError) -> list[str]:
+    """The revisions an error of a modern server names."""
+    supported = error.data.get("supported") if isinstance(error.data, dict) else None
+    return [entry for entry in supported if isinstance(entry, str)] if isinstance(supported, list) else []
+
+
+def _newest(listed: Iterable[str], known: Iterable[str]) -> str | None:
+    return max(set(listed) & set(known), default=None)

@@ -1,0 +1,1 @@
+"""The protocol without IO: envelopes, events, connections, checks.  Imports nothing but msgspec and the wire."""

@@ -1,0 +1,307 @@
+"""A server's side of one message stream: requests in flight, their cancellation, and calls to the client.
+
+Rules:
+- Every request runs in a task of its own, so a slow one never holds up another.  Notifications and requests begin in
+  the order in which they came.
+- ``notifications/cancelled`` for a request in flight cancels its task; nothing more is written for it.  For an unknown
+  or finished request, or for ``initialize``, it does nothing.
+- An id that is in flight already is refused with -32600; the first request goes on.
+- When the stream ends, every task is cancelled and every outstanding call to the client fails.
+- There is no IO here: messages come in by :meth:`Connection.receive`, text goes out by the `write` given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Struct
+from typedmcp_wire.codec import decoder
+from typedmcp_wire.methods import METHODS, Method
+from typedmcp_wire.revisions import BATCH_REVISIONS, INTERNAL_ERROR, INVALID_REQUEST, NULL_ID_REVISIONS
+from typedmcp_wire.types.base import ClientCapabilities, Implementation
+
+from typedmcp.core.errors import ConnectionClosed, MCPError, MessageError, RequestTimeout
+from typedmcp.core.jsonrpc import (
+    JSONRPCErrorData,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    decode_message,
+    encode_message,
+    encode_response,
+    is_array,
+    split_batch,
+)
+from typedmcp.core.transport import MCPServerInterface
+
+logger = logging.getLogger("typedmcp")
+
+DEFAULT_MAX_IN_FLIGHT = 1024
+Key: TypeAlias = tuple[type, int | str]
+
+
+class Handshake(Struct, kw_only=True):
+    """What `initialize` agreed on, kept for the life of a connection or session."""
+
+    revision: str
+    client_info: Implementation
+    capabilities: ClientCapabilities
+    log_level: str | None = None
+    """The lowest level of log messages the client asked for; None: it has not asked."""
+    initialized: bool = False
+
+
+def start_task(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    """A task for `coroutine`, begun at once where Python can (3.12)."""
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return loop.create_task(coroutine)
+
+
+def key_of(request_id: int | str) -> Key:
+    """A dictionary key under which 7 and "7" differ."""
+    return type(request_id), request_id
+
+
+class Connection:
+    """One client on a message stream.
+
+    Args:
+        server: Who serves the requests.
+        write: Called with the text of each outgoing message, without a line end.
+        max_in_flight: How many requests may run at once; one more is refused with -32603.
+        principal: Who the client is, when something in front has established it.
+    """
+
+    def __init__(
+        self,
+        server: MCPServerInterface,
+        write: Callable[[bytes], None],
+        *,
+        max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
+        principal: object = None,
+    ) -> None:
+        self.handshake: Handshake | None = None
+        self.principal = principal
+        self._server = server
+        self._write = write
+        self._max_in_flight = max_in_flight
+        self._in_flight: dict[Key, asyncio.Task[Any]] = {}
+        self._cancelled: set[Key] = set()
+        self._calls: dict[int, asyncio.Future[Any]] = {}
+        self._ids = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        self._notes: set[asyncio.Task[None]] = set()
+        self.closed = False
+
+    # -- messages from the client ----------------------------------------------------------------------------------
+
+    def receive(self, message: JSONRPCRequest | JSONRPCResponse) -> None:
+        """Take one decoded message."""
+        if self.closed:
+            return
+        if isinstance(message, JSONRPCResponse):
+            self._answered(message)
+        elif message.id is UNSET:
+            self._notified(message)
+        else:
+            self._requested(message)
+
+    def receive_malformed(self, error: MessageError) -> None:
+        """Take what could not be decoded: answer it when its sender may be waiting for an answer.
+
+        A batch comes here too; it is served when the revision agreed on has batches.
+        """
+        if self.closed:
+            return
+        if is_array(error.frame) and self.handshake is not None and self.handshake.revision in BATCH_REVISIONS:
+            self._batch(error.frame)
+        elif error.answer:
+            self._write(encode_message(self.refusal(error)))
+        else:
+            logger.warning("dropped a message that is neither valid nor answerable: %s", error)
+
+    def refusal(self, error: MessageError) -> JSONRPCResponse:
+        """The error response to an unreadable message."""
+        no_id = None if self.handshake is not None and self.handshake.revision in NULL_ID_REVISIONS else UNSET
+        data = JSONRPCErrorData(code=error.code, message=error.message)
+        return JSONRPCResponse(id=no_id if error.id is None else error.id, error=data)
+
+    def _requested(self, request: JSONRPCRequest) -> None:
+        request_id = request.id
+        assert not isinstance(request_id, msgspec.UnsetType)
+        key = (type(request_id), request_id)
+        if key in self._in_flight:
+            self._refuse(request_id, INVALID_REQUEST, "A request with this id is still in flight.")
+        elif len(self._in_flight) >= self._max_in_flight:
+            self._refuse(request_id, INTERNAL_ERROR, "Too many requests in flight.", {"limit": self._max_in_flight})
+        else:
+            task = start_task(self._serve(key, request), self._loop)
+            if not task.done():
+                self._in_flight[key] = task
+
+    async def _serve(self, key: Key, request: JSONRPCRequest) -> None:
+        try:
+            response = await self._server.dispatch(request, self)
+            if response is not None and key not in self._cancelled and not self.closed:
+                self._write(encode_response(response))
+        finally:
+            self._in_flight.pop(key, None)
+
+    def _done(self, key: Key) -> None:
+        self._in_flight.pop(key, None)
+        self._cancelled.discard(key)
+
+    def _refuse(self, request_id: int | str, code: int, message: str, data: Any = UNSET) -> None:
+        error = JSONRPCErrorData(code=code, message=message, data=data)
+        self._write(encode_message(JSONRPCResponse(id=request_id, error=error)))
+
+    def _notified(self, notification: JSONRPCRequest) -> None:
+        if notification.method == "notifications/cancelled":
+            self._cancel(notification)
+        self._note(notification)
+
+    def _note(self, notification: JSONRPCRequest) -> None:
+        async def run() -> None:
+            await self._server.dispatch(notification, self)
+
+        task = start_task(run(), self._loop)
+        if not task.done():
+            self._notes.add(task)
+            task.add_done_callback(self._notes.discard)
+
+    def _cancel(self, notification: JSONRPCRequest) -> None:
+        try:
+            params = decoder(METHODS["notifications/cancelled"].params).decode(notification.params)
+        except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
+            logger.warning("ignored a malformed notifications/cancelled")
+            return
+        key = key_of(params.request_id) if params.request_id is not None else None
+        task = self._in_flight.get(key) if key else None
+        if key is None or task is None:
+            return
+        logger.info("request %r cancelled by the client: %s", params.request_id, params.reason or "no reason given")
+        self._cancelled.add(key)
+        # A task cancelled before its first step never reaches its own `finally`.
+        task.add_done_callback(lambda _: self._done(key))
+        task.cancel()
+
+    def is_cancelled(self, request_id: int | str) -> bool:
+        """Whether the client has withdrawn a request that is still winding down."""
+        return key_of(request_id) in self._cancelled
+
+    # -- batches (2025-03-26) --------------------------------------------------------------------------------------
+
+    def _batch(self, frame: bytes) -> None:
+        try:
+            members = split_batch(frame)
+        except MessageError as error:
+            self._write(encode_message(self.refusal(error)))
+            return
+        task = start_task(self._serve_batch(members), self._loop)
+        if not task.done():
+            self._notes.add(task)
+            task.add_done_callback(self._notes.discard)
+
+    async def _serve_batch(self, members: list[bytes]) -> None:
+        """Answer the requests of a batch with one array; members that cannot be read have their error in it."""
+        answers = await asyncio.gather(*(self._serve_member(member) for member in members))
+        written = [answer for answer in answers if answer is not None]
+        if written and not self.closed:
+            self._write(b"[" + b",".join(encode_response(answer) for answer in written) + b"]")
+
+    async def _serve_member(self, member: bytes) -> JSONRPCResponse | None:
+        try:
+            message = decode_message(member)
+        except MessageError as error:
+            return self.refusal(error) if error.answer else None
+        if isinstance(message, JSONRPCResponse) or message.id is UNSET:
+            self.receive(message)
+            return None
+        assert not isinstance(message.id, msgspec.UnsetType)
+        if message.method == "initialize":
+            data = JSONRPCErrorData(code=INVALID_REQUEST, message="A batch never holds initialize.")
+            return JSONRPCResponse(id=message.id, error=data)
+        key = key_of(message.id)
+        if key in self._in_flight:
+            data = JSONRPCErrorData(code=INVALID_REQUEST, message="A request with this id is still in flight.")
+            return JSONRPCResponse(id=message.id, error=data)
+        task: asyncio.Task[JSONRPCResponse | None] = self._loop.create_task(self._server.dispatch(message, self))
+        self._in_flight[key] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if key in self._cancelled:
+                return None
+            raise
+        finally:
+            self._done(key)
+
+    # -- messages to the client ------------------------------------------------------------------------------------
+
+    def notify(self, method: str, params: object = UNSET) -> None:
+        """Send a notification."""
+        if not self.closed:
+            self._write(encode_message(JSONRPCRequest(method=method, params=params)))
+
+    async def request(self, method: Method[Any, Any], params: object, *, timeout: float | None = None) -> Any:
+        """Call the client and return its decoded result.
+
+        Raises:
+            MCPError: the client answered with an error.
+            RequestTimeout: it did not answer within `timeout` seconds.
+            ConnectionClosed: the stream ended first.
+        """
+        if self.closed:
+            raise ConnectionClosed("the client is gone")
+        number = next(self._ids)
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._calls[number] = future
+        try:
+            self._write(encode_message(JSONRPCRequest(id=number, method=method.name, params=params)))
+            async with asyncio.timeout(timeout):
+                raw = await future
+        except TimeoutError:
+            self.notify("notifications/cancelled", {"requestId": number, "reason": "timed out"})
+            raise RequestTimeout(method.name, timeout or 0.0) from None
+        except asyncio.CancelledError:
+            self.notify("notifications/cancelled", {"requestId": number, "reason": "no longer needed"})
+            raise
+        finally:
+            self._calls.pop(number, None)
+        return decoder(method.result).decode(raw)
+
+    def _answered(self, response: JSONRPCResponse) -> None:
+        number = response.id
+        future = self._calls.get(number) if type(number) is int else None
+        if future is None or future.done():
+            logger.info("dropped a response nobody waits for: id %r", number)
+        elif isinstance(response.error, JSONRPCErrorData):
+            error = response.error
+            future.set_exception(MCPError(error.code, error.message, error.data))
+        else:
+            future.set_result(response.result)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """The stream has ended: cancel what runs, fail what waits."""
+        if self.closed:
+            return
+        self.closed = True
+        for task in [*self._in_flight.values(), *self._notes]:
+            task.cancel()
+        for future in self._calls.values():
+            if not future.done():
+                future.set_exception(ConnectionClosed("the client closed the connection"))
+
+    async def wait_closed(self, timeout: float | None = None) -> None:
+        """Wait until the cancelled handlers have ended, at most `timeout` seconds."""
+        tasks = [*self._in_flight.values(), *self._notes]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout)

@@ -1,0 +1,203 @@
+"""What a handler knows about the request it serves, and its way back to the client."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Generator
+from typing import TYPE_CHECKING, Any, Protocol
+
+from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, MCP_PROTOCOL_VERSION
+from typedmcp_wire.types.base import ClientCapabilities, Implementation
+from typedmcp_wire.types.lifecycle import ProgressNotificationParams
+from typedmcp_wire.types.logging import LoggingMessageNotificationParams
+
+from typedmcp.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from typedmcp_wire.types.base import LoggingLevel
+
+    from typedmcp.core.connection import Handshake
+
+logger = logging.getLogger("typedmcp")
+
+LEVELS: tuple[LoggingLevel, ...] = (
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+)
+_SEVERITY = {level: number for number, level in enumerate(LEVELS)}
+
+
+class _Done:
+    """An awaitable that is done: what works at once may still be awaited."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+_DONE = _Done()
+
+
+class Peer(Protocol):
+    """The way back to a client, as a context needs it."""
+
+    principal: object
+
+    def notify(self, method: str, params: object = ...) -> None:
+        """Send a notification that belongs to the request being served."""
+        ...
+
+
+class Context:
+    """One request as its handler sees it.
+
+    Attributes:
+        revision: The protocol revision that governs the request.
+        request_id: The id of the request.
+        method: Its wire name.
+        client_info: The client's name and version; None when it did not say.
+        client_capabilities: What the client can do.
+        log_level: The lowest level of log messages the client wants; None: none.
+        meta: The request's ``_meta``, as sent.
+        principal: Who the caller is, when something in front has established it.
+    """
+
+    __slots__ = (
+        "_finished",
+        "_loop",
+        "_peer",
+        "_progress",
+        "client_capabilities",
+        "client_info",
+        "log_level",
+        "meta",
+        "method",
+        "principal",
+        "progress_token",
+        "request_id",
+        "revision",
+    )
+
+    def __init__(
+        self,
+        revision: str,
+        request_id: int | str,
+        method: str,
+        *,
+        client_info: Implementation | None,
+        client_capabilities: ClientCapabilities,
+        log_level: LoggingLevel | None,
+        progress_token: int | str | None,
+        meta: dict[str, Any] | None,
+        peer: Peer | None,
+    ) -> None:
+        self.revision = revision
+        self.request_id = request_id
+        self.method = method
+        self.client_info = client_info
+        self.client_capabilities = client_capabilities
+        self.log_level = log_level
+        self.progress_token = progress_token
+        self.meta = meta
+        self.principal = None if peer is None else peer.principal
+        self._peer = peer
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._progress: float | None = None
+        self._finished = False
+
+    @classmethod
+    def for_notification(cls, method: str, handshake: Handshake | None, peer: Peer | None) -> Context:
+        """The context of a notification, which has no id and no answer."""
+        return cls(
+            MCP_PROTOCOL_VERSION if handshake is None else handshake.revision,
+            "",
+            method,
+            client_info=None if handshake is None else handshake.client_info,
+            client_capabilities=ClientCapabilities() if handshake is None else handshake.capabilities,
+            log_level=None,
+            progress_token=None,
+            meta=None,
+            peer=peer,
+        )
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the request carries its own context (2026-07-28 on), rather than relying on a handshake."""
+        return self.revision not in HANDSHAKE_REVISIONS
+
+    def report_progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> Awaitable[None]:
+        """Tell the client how far the work has come; nothing is sent when it did not ask.
+
+        Works at once, from the event loop and from the worker thread of a plain function alike; awaiting what it
+        returns is allowed and does nothing.
+
+        Args:
+            progress: How much is done; must grow with each report of a request.  A value that does not is dropped.
+            total: How much there is to do, when known.
+            message: What is being done, for people.
+        """
+        if self._peer is None or self.progress_token is None or self._finished:
+            return _DONE
+        if self._progress is not None and progress <= self._progress:
+            logger.debug("dropped a progress report that does not grow: %s after %s", progress, self._progress)
+            return _DONE
+        self._progress = progress
+        if self.revision < "2025-03-26":
+            message = None
+        params = ProgressNotificationParams(
+            progress_token=self.progress_token, progress=progress, total=total, message=message
+        )
+        return self._notify("notifications/progress", params)
+
+    def log(self, level: LoggingLevel, data: Any, logger_name: str | None = None) -> Awaitable[None]:
+        """Send a log message to the client, if it wants messages of this level.
+
+        Works at once, like :meth:`report_progress`.
+
+        Args:
+            level: One of :data:`LEVELS`.
+            data: Any JSON value; keep secrets out of it.
+            logger_name: The name of the part of the server that speaks.
+
+        Raises:
+            UsageError: there is no such level.
+        """
+        if level not in _SEVERITY:
+            raise UsageError(f"{level!r} is no log level; use one of {', '.join(LEVELS)}")
+        wanted = self.log_level
+        if self._peer is None or self._finished or wanted is None or _SEVERITY[level] < _SEVERITY[wanted]:
+            return _DONE
+        params = LoggingMessageNotificationParams(level=level, data=data, logger=logger_name)
+        return self._notify("notifications/message", params)
+
+    def finish(self) -> None:
+        """The request is answered or withdrawn: nothing more is sent for it."""
+        self._finished = True
+
+    def enter_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        """The handler runs in a worker thread: what it sends goes through `loop`."""
+        self._loop = loop
+
+    def _notify(self, method: str, params: object) -> Awaitable[None]:
+        if self._loop is None:
+            self._send(method, params)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the request with it
+                self._loop.call_soon_threadsafe(self._send, method, params)
+        return _DONE
+
+    def _send(self, method: str, params: object) -> None:
+        if self._peer is not None and not self._finished:
+            self._peer.notify(method, params)
+
+

@@ -1,0 +1,383 @@
+"""The engine: one message in, one answer out, over the generated method table and a servicer.
+
+Rules:
+- The era of a request hangs on the presence of the revision key in ``params._meta``, never on its value; from there on
+  the engine is the same for both.
+- A notification runs nothing here but the servicer's hook, and is never answered.
+- What a handler raises is never shown unless its author meant it to be (:class:`MCPError`, :class:`ToolError`); it is
+  logged with its traceback and answered with -32603.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct
+from typedmcp_wire.codec import decoder
+from typedmcp_wire.methods import INITIALIZE, METHODS, Method
+from typedmcp_wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MODERN_REVISIONS,
+    NULL_ID_REVISIONS,
+    PROTOCOL_VERSION_KEY,
+    REVISIONS,
+)
+from typedmcp_wire.servicer import MethodNotImplemented, Servicer
+from typedmcp_wire.types.base import Implementation, ServerCapabilities
+from typedmcp_wire.types.jsonrpc import RequestParams
+from typedmcp_wire.types.lifecycle import DiscoverResult
+
+from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
+from typedmcp.core.errors import MCPError, MessageError, ToolError, UsageError
+from typedmcp.core.guards import is_jsonrpc_request
+from typedmcp.core.jsonrpc import (
+    JSONRPCErrorData,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    decode_message,
+    encode_response,
+    from_mapping,
+    params_text,
+)
+from typedmcp.core.validation import explain_data
+from typedmcp.server.context import Context
+from typedmcp.server.legacy import LegacyEra, requested_version
+from typedmcp.server.modern import DEFAULT_CACHE_SCOPE, DEFAULT_TTL_MS, ModernEra
+from typedmcp.server.servicers import ToolServicer, served_capabilities
+from typedmcp.server.tools import ToolManager
+
+logger = logging.getLogger("typedmcp")
+Text = TypeVar("Text", bytes, str)
+
+
+class _Entry(Struct, frozen=True, eq=False):
+    """One method as the engine calls it."""
+
+    method: Method[Any, Any]
+    decode: Callable[[Any], Any]
+    call: Callable[[Any, Context], Awaitable[Any]]
+    has_meta: bool
+
+
+class _MetaOnly(Struct):
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
+
+
+_decode_meta = msgspec.json.Decoder(_MetaOnly).decode
+
+
+class MCPServer:
+    """Serves the protocol without a transport: :meth:`dispatch` for requests, :meth:`handle` for text.
+
+    Args:
+        name: The server's name.
+        version: The server's version.
+        tools: A live registry of tools to serve as they are; for everything else give a `servicer`.
+        servicer: The methods to serve; exclusive with `tools`.
+        description: What the server is for; clients of 2025-11-25 and later see it.
+        title: A name for people.
+        instructions: How to use the server, for the model.
+        protocol_versions: The revisions to serve; by default every one.
+        strict: Refuse what a lenient server lets pass: malformed handshakes, requests before one.
+        on: Listeners for the ``request`` event, called with (method, id or None).
+        error: Called with (exception, event) when a listener fails.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        version: str,
+        tools: ToolManager | None = None,
+        servicer: Servicer[Context] | None = None,
+        description: str | None = None,
+        title: str | None = None,
+        instructions: str | None = None,
+        protocol_versions: Sequence[str] | None = None,
+        strict: bool = False,
+        on: Mapping[str, Listener] | None = None,
+        error: ErrorHandler | None = None,
+    ) -> None:
+        if tools is not None and servicer is not None:
+            raise UsageError("give either tools or a servicer")
+        versions = _versions(protocol_versions)
+        self._emitter = Emitter(on, error)
+        self._name = name
+        self._version = version
+        self._description = description
+        self._instructions = instructions
+        self._strict = strict
+        self._versions = versions
+        self._servicer = servicer or ToolServicer(tools or ToolManager(), strict=strict)
+        info = Implementation(name=name, version=version, title=title, description=description)
+        handshake = [version for version in versions if version in HANDSHAKE_REVISIONS]
+        self._legacy = (
+            LegacyEra(handshake, info, self._capabilities, instructions, strict=strict) if handshake else None
+        )
+        self._modern = ModernEra(versions, frozenset(versions) & frozenset(MODERN_REVISIONS), info)
+        self._null_id = (not strict) or (bool(handshake) and handshake[0] in NULL_ID_REVISIONS)
+        self._entries = self._table()
+
+    @property
+    def emitter(self) -> Emitter:
+        """Emits ``request`` with (method, id or None) at the start of every dispatch."""
+        return self._emitter
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._name
+
+    @property
+    def version(self) -> str:
+        """The server's version."""
+        return self._version
+
+    @property
+    def description(self) -> str | None:
+        """What the server is for."""
+        return self._description
+
+    @property
+    def protocol_versions(self) -> tuple[str, ...]:
+        """The revisions served, newest first."""
+        return self._versions
+
+    async def dispatch(
+        self, request: JSONRPCRequest | Mapping[str, Any], context: Any = None
+    ) -> JSONRPCResponse | None:
+        """Serve one request.
+
+        Args:
+            request: A decoded request or notification, or one as parsed JSON.
+            context: Who sent it: a :class:`~typedmcp.core.connection.Connection`, or None.
+
+        Returns:
+            The response; None for a notification.
+
+        Raises:
+            UsageError: `request` is parsed JSON but no request.
+        """
+        if not isinstance(request, JSONRPCRequest):
+            if not is_jsonrpc_request(request):
+                raise UsageError("dispatch takes a JSON-RPC request; use handle() for text of unknown content")
+            request = from_mapping(request)
+        request_id = request.id
+        if request_id is UNSET:
+            self._emitter.emit("request", request.method, None)
+            await self._notified(request, context)
+            return None
+        assert not isinstance(request_id, msgspec.UnsetType)
+        self._emitter.emit("request", request.method, request_id)
+        try:
+            return JSONRPCResponse(id=request_id, result=await self._serve(request, request_id, context))
+        except MCPError as error:
+            return _failed(request_id, error.code, error.message, error.data)
+        except MethodNotImplemented:
+            return _failed(request_id, METHOD_NOT_FOUND, f"Method not found: {request.method}")
+        except ToolError as error:
+            return _failed(request_id, INTERNAL_ERROR, str(error))
+        except Exception:
+            logger.exception("%s failed", request.method)
+            return _failed(request_id, INTERNAL_ERROR, "Internal error")
+
+    async def handle(self, message: Text, context: Any = None) -> Text | None:
+        """Serve the text of one message: bytes in, bytes out; text in, text out.
+
+        Returns:
+            The text of the response; None when there is none.  Unreadable text is answered with -32700, JSON that is
+            no request with -32600.
+        """
+        response: JSONRPCResponse | None
+        try:
+            request = decode_message(message)
+        except MessageError as error:
+            if not error.answer and b'"method"' in error.frame:
+                return None
+            response = self._refusal(error)
+        else:
+            if isinstance(request, JSONRPCResponse):
+                response = self._refusal(MessageError(INVALID_REQUEST, "A server takes requests, not responses."))
+            else:
+                response = await self.dispatch(request, context)
+        if response is None:
+            return None
+        text = encode_response(response)
+        return text if isinstance(message, bytes) else text.decode()
+
+    def _refusal(self, error: MessageError) -> JSONRPCResponse:
+        no_id = None if self._null_id else UNSET
+        data = JSONRPCErrorData(code=error.code, message=error.message)
+        return JSONRPCResponse(id=no_id if error.id is None else error.id, error=data)
+
+    # -- one request -----------------------------------------------------------------------------------------------
+
+    async def _serve(self, request: JSONRPCRequest, request_id: int | str, peer: Any) -> Any:
+        entry = self._entries.get(request.method)
+        raw = params_text(request.params)
+        if entry is None:
+            if request.method == "initialize":
+                return self._initialize(request_id, raw, peer)
+            raise self._unknown(request, request_id, raw, peer)
+        try:
+            params = entry.decode(raw)
+            meta = params.meta if entry.has_meta else _decode_meta(raw).meta
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise self._bad_params(request, request_id, entry, raw, peer) from None
+        if self._legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
+            context = self._modern.open(meta or {}, request_id, request.method, entry.method, peer)
+            return self._modern.finish(await self._run(entry, params, context), entry.method)
+        context = self._open_legacy(meta, request_id, entry.method, peer)
+        return self._legacy.finish(await self._run(entry, params, context), context)
+
+    def _initialize(self, request_id: int | str, raw: Any, peer: Any) -> Any:
+        """Open a connection of the handshake era; in the modern era the method does not exist."""
+        try:
+            meta = _decode_meta(raw).meta
+        except msgspec.ValidationError:
+            meta = None  # the handshake itself judges malformed parameters
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise self._no_object(raw, error) from error
+        if self._legacy is not None and (meta is None or PROTOCOL_VERSION_KEY not in meta):
+            return self._legacy.initialize(raw, peer)
+        if meta is None or PROTOCOL_VERSION_KEY not in meta:
+            raise self._modern.unsupported(requested_version(raw))
+        return self._modern.open(meta, request_id, "initialize", INITIALIZE, peer)
+
+    async def _run(self, entry: _Entry, params: Any, context: Context) -> Any:
+        try:
+            return await entry.call(params, context)
+        finally:
+            context.finish()
+
+    def _open_legacy(
+        self, meta: dict[str, Any] | None, request_id: int | str, method: Method[Any, Any], peer: Any
+    ) -> Context:
+        assert self._legacy is not None
+        if not any(revision in method.client for revision in HANDSHAKE_REVISIONS) and _no_handshake(peer):
+            # A method only the modern era has, without the envelope that era demands.
+            self._modern.open(meta or {}, request_id, method.name, method, peer)
+        return self._legacy.open(meta, request_id, method.name, method, peer)
+
+    def _unknown(self, request: JSONRPCRequest, request_id: int | str, raw: Any, peer: Any) -> Exception:
+        """The error for a method nobody has, after the checks that come before the method."""
+        try:
+            meta = _decode_meta(raw).meta
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            return self._no_object(raw, error)
+        try:
+            self._era_open(meta, request_id, request.method, None, peer)
+        except MCPError as error:
+            return error
+        return MCPError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
+
+    def _era_open(
+        self, meta: dict[str, Any] | None, request_id: int | str, name: str, method: Method[Any, Any] | None, peer: Any
+    ) -> Context:
+        if self._legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
+            return self._modern.open(meta or {}, request_id, name, method, peer)
+        return self._legacy.open(meta, request_id, name, method, peer)
+
+    def _bad_params(
+        self, request: JSONRPCRequest, request_id: int | str, entry: _Entry, raw: Any, peer: Any
+    ) -> Exception:
+        """The error for parameters of the wrong shape, after the checks that come before them."""
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            return self._no_object(raw, error)
+        if not isinstance(value, dict):
+            return MCPError(INVALID_REQUEST, "params must be an object.")
+        meta: Any = value.get("_meta")
+        if meta is not None and not isinstance(meta, dict):
+            return MCPError(INVALID_PARAMS, "params._meta must be an object.")
+        try:
+            context = self._era_open(meta, request_id, request.method, entry.method, peer)
+        except MCPError as error:
+            return error
+        data = explain_data(value, entry.method.params_definition, context.revision, "/params")
+        return MCPError(INVALID_PARAMS, f"Invalid params for {request.method}.", data)
+
+    def _no_object(self, raw: Any, error: Exception) -> MCPError:
+        if bytes(raw)[:1] != b"{":
+            return MCPError(INVALID_REQUEST, "params must be an object.")
+        return MCPError(INVALID_PARAMS, f"params cannot be read: {type(error).__name__}.")
+
+    # -- set-up ----------------------------------------------------------------------------------------------------
+
+    def _table(self) -> dict[str, _Entry]:
+        table: dict[str, _Entry] = {}
+        own = {"server/discover": self._discover, "ping": self._ping}
+        for method in METHODS.values():
+            if method.kind == "request" and method.client and method is not INITIALIZE:
+                call = own.get(method.name) or getattr(self._servicer, method.attribute)
+                has_meta = "meta" in getattr(method.params, "__struct_fields__", ())
+                table[method.name] = _Entry(method, decoder(method.params).decode, call, has_meta)
+        return table
+
+    def _capabilities(self) -> ServerCapabilities:
+        return served_capabilities(self._servicer)
+
+    async def _discover(self, params: RequestParams, context: Context) -> DiscoverResult:
+        return DiscoverResult(
+            supported_versions=list(self._versions),
+            capabilities=self._capabilities(),
+            instructions=self._instructions,
+            ttl_ms=DEFAULT_TTL_MS,
+            cache_scope=DEFAULT_CACHE_SCOPE,
+            result_type="complete",
+        )
+
+    async def _ping(self, params: RequestParams, context: Context) -> dict[str, Any]:
+        return {}
+
+    async def _notified(self, notification: JSONRPCRequest, peer: Any) -> None:
+        """Let the servicer hear a notification; nothing it does can lead to an answer."""
+        handshake = getattr(peer, "handshake", None)
+        if notification.method == "notifications/initialized" and handshake is not None:
+            handshake.initialized = True
+        method = METHODS.get(notification.method)
+        if method is None or method.kind != "notification" or not method.client:
+            logger.debug("ignored a notification: %s", notification.method)
+            return
+        hook = getattr(self._servicer, method.attribute)
+        if getattr(type(self._servicer), method.attribute) is getattr(Servicer, method.attribute):
+            return
+        try:
+            params = decoder(method.params).decode(params_text(notification.params))
+            context = Context.for_notification(method.name, handshake, peer)
+            await hook(params, context)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            logger.warning("ignored a malformed %s: %s", notification.method, error)
+        except Exception:
+            logger.exception("the hook for %s failed", notification.method)
+
+
+def _versions(wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """The revisions to serve, newest first.
+
+    Raises:
+        UsageError: one is unknown, or there is none.
+    """
+    if wanted is None:
+        return tuple(reversed(REVISIONS))
+    unknown = [version for version in wanted if version not in REVISIONS]
+    if unknown or not wanted:
+        known = ", ".join(REVISIONS)
+        raise UsageError(f"protocol_versions must name revisions among {known}; got {list(wanted)}")
+    return tuple(sorted(set(wanted), reverse=True))
+
+
+def _no_handshake(peer: Any) -> bool:
+    return getattr(peer, "handshake", None) is None
+
+
+def _failed(request_id: int | str, code: int, message: str, data: Any = UNSET) -> JSONRPCResponse:
+    return JSONRPCResponse(id=request_id, error=JSONRPCErrorData(code=code, message=message, data=data))

@@ -1,0 +1,105 @@
+"""What a client can be connected to, and the transport each target needs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from typedmcp.client.client import DEFAULT_MCP_REQUEST_TIMEOUT, MCPClient
+from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT
+from typedmcp.core.errors import UsageError
+from typedmcp.core.transport import ClientTransportInterface
+
+if TYPE_CHECKING:
+    from typedmcp.core.emitter import Listener
+    from typedmcp.server.app import App
+    from typedmcp.server.server import MCPServer
+
+    Target: TypeAlias = App | MCPServer | ClientTransportInterface | Sequence[str] | str
+
+
+class Connecting:
+    """A client on its way: ``async with`` connects and disconnects it, ``await`` connects it for you to disconnect."""
+
+    def __init__(self, client: MCPClient) -> None:
+        self._client = client
+
+    def __await__(self) -> Generator[Any, None, MCPClient]:
+        return self._client.__aenter__().__await__()
+
+    async def __aenter__(self) -> MCPClient:
+        return await self._client.__aenter__()
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self._client.__aexit__(*exception)
+
+
+def connect(
+    target: Target,
+    *,
+    version: str | None = None,
+    timeout: float | None = DEFAULT_MCP_REQUEST_TIMEOUT,
+    probe_timeout: float | None = DEFAULT_PROBE_TIMEOUT,
+    name: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    on: Mapping[str, Listener] | None = None,
+) -> Connecting:
+    """A client for a server, to be used as ``async with connect(...) as client``.
+
+    Args:
+        target: An :class:`App` or :class:`MCPServer` in this process, a transport, or the command that starts a server
+            on stdio: a list of words, or one line as a shell would split it.
+        version: The protocol revision to speak; by default the newest both sides know.
+        timeout: Seconds each request may take; None: no limit.
+        probe_timeout: Seconds of silence after which a server counts as one of the handshake era.
+        name: How the client introduces itself.
+        env: The whole environment of a command; by default this process's.
+        cwd: The folder a command starts in.
+        on: Listeners for the client's events.
+
+    Raises:
+        UsageError: there is no way to connect to `target`.
+    """
+    client = MCPClient(
+        transport=transport_for(target, env=env, cwd=cwd),
+        name=name,
+        timeout=timeout,
+        protocol_version=version,
+        probe_timeout=probe_timeout,
+        on=on,
+    )
+    return Connecting(client)
+
+
+def transport_for(
+    target: Target, *, env: Mapping[str, str] | None = None, cwd: str | None = None
+) -> ClientTransportInterface:
+    """The transport to a target of :func:`connect`.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(target, str):
+        if "://" in target.partition(" ")[0]:
+            raise UsageError(f"{target!r} is an address; only commands, apps and transports can be connected to")
+        target = shlex.split(target)
+    if isinstance(target, Sequence):
+        return _command([str(word) for word in target], env, cwd)
+    server = getattr(target, "server", target)
+    if hasattr(server, "dispatch"):
+        from typedmcp.transports.memory import serve_memory
+
+        return serve_memory(server).client
+    if all(hasattr(target, name) for name in ("emitter", "start", "send", "close")):
+        return target  # type: ignore[return-value]
+    raise UsageError(f"cannot connect to {type(target).__name__}; give an App, a server, a transport or a command")
+
+
+def _command(words: list[str], env: Mapping[str, str] | None, cwd: str | None) -> ClientTransportInterface:
+    if not words:
+        raise UsageError("the command is empty; give the program and its arguments")
+    from typedmcp.transports.stdio.client import StdioClientTransport
+
+    return StdioClientTransport(words[0], words[1:], env, cwd=cwd)
