@@ -62,7 +62,10 @@ class Emitter:
 
     def emit(self, event: str, *values: object) -> None:
         """Tell every listener of `event`."""
-        for listener in self._listeners.get(event, ()):
+        listeners = self._listeners.get(event)
+        if not listeners:
+            return
+        for listener in listeners:
             try:
                 outcome = listener(*values)
                 if outcome is not None and inspect.iscoroutine(outcome):

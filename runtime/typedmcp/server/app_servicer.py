@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Any
 
 from typedmcp_wire.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
@@ -63,13 +64,14 @@ class AppServicer(Servicer[Context]):
         _first_page(params)
         return ListToolsResult(tools=[tool.descriptor for tool in self._tools.values()])
 
-    async def call_tool(self, params: CallToolRequestParams, context: Context) -> Any:
+    def call_tool(self, params: CallToolRequestParams, context: Context) -> Coroutine[Any, Any, Any]:
         """Check the arguments and run the tool."""
+        # The tool's own coroutine is handed out: one more around it would only cost time.
         tool = self._tools.get(params.name)
         if tool is None:
             self._need("tools/call", self._tools)
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
-        return await tool.call(params.arguments, context)
+        return tool.call(params.arguments, context)
 
     async def list_resources(self, params: PaginatedRequestParams, context: Context) -> ListResourcesResult:
         """Every resource, in the order of registration."""

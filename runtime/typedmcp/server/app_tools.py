@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import asdict
 from typedmcp_wire.revisions import INVALID_PARAMS
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
@@ -56,7 +58,6 @@ class FunctionTool:
         self._threads = threads
         self._is_async = _is_async(function)
         self._arguments = signature.arguments
-        self._names = signature.arguments.__struct_fields__
         self._context_name = signature.context_name
         output_schema, self._build = result_builder(signature.returns, self.name)
         self.descriptor = ToolDescriptor(
@@ -81,11 +82,12 @@ class FunctionTool:
             struct = convert_arguments(given, self._arguments)
         except (msgspec.ValidationError, RecursionError) as error:
             return self._refuse(given, error, context)
-        values = {name: getattr(struct, name) for name in self._names}
+        values = asdict(struct)
         if self._context_name is not None:
             values[self._context_name] = context
         try:
-            return self._build(await self._run(values, context))
+            value = await (self._function(**values) if self._is_async else self._run(values, context))
+            return self._build(value)
         except ToolError as error:
             return _error_result(error)
         except MCPError:
@@ -98,10 +100,6 @@ class FunctionTool:
             return failure(FAILED)
 
     async def _run(self, values: dict[str, Any], context: Context) -> Any:
-        if self._is_async:
-            return await self._function(**values)
-        import asyncio
-
         context.enter_thread(asyncio.get_running_loop())
         value = await self._threads.run(self._function, values)
         return await value if inspect.isawaitable(value) else value

@@ -81,7 +81,7 @@ def _value_builder(returns: Any) -> Builder:
     def build(value: Any) -> CallToolResult:
         kind = type(value)
         checked = value if kind is returns and kind in _SCALARS else _checked(value, returns)
-        text = checked if kind is str else to_text(checked)
+        text = checked if kind is str else str(checked) if kind is int else to_text(checked)
         return CallToolResult(content=[TextContent(text=text)], structured_content={"result": checked})
 
     return build

@@ -233,9 +233,15 @@ class MCPServer:
             raise self._bad_params(request, request_id, entry, raw, peer) from None
         if self._legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
             context = self._modern.open(meta or {}, request_id, request.method, entry.method, peer)
-            return self._modern.finish(await self._run(entry, params, context), entry.method)
+            try:
+                return self._modern.finish(await entry.call(params, context), entry.method)
+            finally:
+                context.finish()
         context = self._open_legacy(meta, request_id, entry.method, peer)
-        return self._legacy.finish(await self._run(entry, params, context), context)
+        try:
+            return self._legacy.finish(await entry.call(params, context), context)
+        finally:
+            context.finish()
 
     def _initialize(self, request_id: int | str, raw: Any, peer: Any) -> Any:
         """Open a connection of the handshake era; in the modern era the method does not exist."""
@@ -250,12 +256,6 @@ class MCPServer:
         if meta is None or PROTOCOL_VERSION_KEY not in meta:
             raise self._modern.unsupported(requested_version(raw))
         return self._modern.open(meta, request_id, "initialize", INITIALIZE, peer)
-
-    async def _run(self, entry: _Entry, params: Any, context: Context) -> Any:
-        try:
-            return await entry.call(params, context)
-        finally:
-            context.finish()
 
     def _open_legacy(
         self, meta: dict[str, Any] | None, request_id: int | str, method: Method[Any, Any], peer: Any

@@ -21,10 +21,15 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, TypeVar
 
 from typedmcp.transports.stdio.outbox import Outbox, OnPressure, open_outbox
 from typedmcp.transports.stdio.source import OnData, Source, open_source
+
+_T = TypeVar("_T")
+KILL: Final = 9
+_REAPING: Final = 5.0
+"""How long a killed process may take to go, in seconds."""
 
 STDERR_TAIL: Final = 64 * 1024
 """How much of the end of a captured standard error is kept, in bytes."""
@@ -103,7 +108,7 @@ class Child:
             self._sources.append(_adopt(from_error, lambda fd: open_source(fd, self._stderr_data, lambda _: None)))
         for source in self._sources:
             source.resume()
-        self._watch = _watch_exit(process, self._has_exited)
+        self._unwatch = watch_exit(process, self._has_exited)
 
     @property
     def stderr(self) -> str:
@@ -125,22 +130,25 @@ class Child:
         self.outbox.close()
         if await self.wait_released(max(0.0, began + patience[0] - self._loop.time())):
             return
-        self.signal(signal.SIGTERM)
-        await self.wait_released(patience[1])
+        self._terminate()
+        if not await self.wait_released(patience[1]):
+            _signal_group(self._process, KILL)
+            await self.wait_released(_REAPING)
 
     def dispose(self) -> None:
-        """Kill what is left, reap the child, close the pipes."""
+        """Kill what is left, reap the child, close the pipes.  At once; after :meth:`end` nothing is waited for."""
         self.outbox.close()
         for source in self._sources:
             source.close()
-        self._watch()
+        self._unwatch()
         self._last_resort()
         self.returncode = self._process.returncode if self.returncode is None else self.returncode
 
-    def signal(self, number: int) -> None:
-        """Signal the group."""
-        if not self._exited or not self.released.is_set():
-            _signal(self._process, number)
+    def _terminate(self) -> None:
+        if sys.platform == "win32":
+            self._process.terminate()
+        else:
+            _signal_group(self._process, signal.SIGTERM)
 
     # -- what happens to it ----------------------------------------------------------------------------------------
 
@@ -165,3 +173,73 @@ class Child:
         self._tail += chunk
         if len(self._tail) > 2 * STDERR_TAIL:
             del self._tail[:-STDERR_TAIL]
+
+
+def _adopt(fd: int, open_as: Callable[[int], _T]) -> _T:
+    """What `open_as` makes of a copy of `fd`, which is closed."""
+    try:
+        return open_as(fd)
+    finally:
+        os.close(fd)
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        # macOS answers EPERM for a group of which only the dead are left.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """The last step, and the last resort."""
+    _signal_group(process, KILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_REAPING)
+
+
+def watch_exit(process: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> Callable[[], None]:
+    """Have `on_exit` called in the running loop when `process` has exited; the function returned calls that off."""
+    loop = asyncio.get_running_loop()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return _watch_pidfd(loop, os.pidfd_open(process.pid), on_exit)
+
+    def wait() -> None:
+        with contextlib.suppress(ChildProcessError):
+            if sys.platform == "linux":
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            else:
+                process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(on_exit)
+
+    threading.Thread(target=wait, name="typedmcp-child", daemon=True).start()
+    return lambda: None
+
+
+def _watch_pidfd(loop: asyncio.AbstractEventLoop, fd: int, on_exit: Callable[[], None]) -> Callable[[], None]:
+    held = [fd]
+
+    def release() -> None:
+        while held:
+            loop.remove_reader(held[-1])
+            os.close(held.pop())
+
+    def ready() -> None:
+        release()
+        on_exit()
+
+    loop.add_reader(fd, ready)
+    return release
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code of a process that has exited, which is left unreaped where that can be."""
+    if sys.platform == "linux":
+        with contextlib.suppress(ChildProcessError):
+            found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if found is not None:
+                return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+    return process.poll()
