@@ -84,8 +84,11 @@ def transport_for(
     if isinstance(target, str):
         if "://" in target.partition(" ")[0]:
             raise UsageError(f"{target!r} is an address; only commands, apps and transports can be connected to")
-        target = shlex.split(target)
-    if isinstance(target, Sequence):
+        try:
+            target = shlex.split(target)
+        except ValueError as error:
+            raise UsageError(f"the command {target!r} cannot be split into words: {error}; give a list of words") from None
+    if isinstance(target, Sequence) and not isinstance(target, (bytes, bytearray, memoryview)):
         return _command([str(word) for word in target], env, cwd)
     server = getattr(target, "server", target)
     if hasattr(server, "dispatch"):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
@@ -36,7 +35,7 @@ from typedmcp_wire.types.lifecycle import CancelledNotificationParams, ProgressN
 
 from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT, Agreement, negotiate
 from typedmcp.client.pending import Pending, PendingTable
-from typedmcp.client.results import check_result
+from typedmcp.client.results import check_result, invalid_result, unreadable_answer
 from typedmcp.client.tools import RemoteTool, remote_tools
 from typedmcp.client.values import value_of
 from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
@@ -45,8 +44,8 @@ from typedmcp.core.errors import (
     InvalidResult,
     MessageError,
     NotConnected,
-    ProcessExited,
     RequestTimeout,
+    TransportError,
     TypedMCPError,
     UnsupportedMethod,
 )
@@ -110,7 +109,9 @@ class MCPClient(ClientStub):
         self._ids = itertools.count(1)
         self._agreement: Agreement | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._openers = 0
         self._closing: asyncio.Task[None] | None = None
+        self._ended = False
         self._last_error: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         transport.emitter.on("message", self._received)
@@ -172,10 +173,29 @@ class MCPClient(ClientStub):
             return
         if self._opening is None or self._opening.done():
             self._opening = asyncio.get_running_loop().create_task(self._open())
-        await asyncio.shield(self._opening)
+            self._opening.add_done_callback(_take_exception)
+        opening = self._opening
+        self._openers += 1
+        try:
+            await asyncio.wait([opening])
+        except asyncio.CancelledError:
+            # Others may want the connection still; when nobody does, nothing of it must stay.
+            if self._openers == 1 and not opening.done():
+                opening.cancel()
+                await asyncio.wait([opening])
+            raise
+        finally:
+            self._openers -= 1
+        if opening.cancelled():
+            raise ConnectionClosed("disconnected while connecting")
+        opening.result()
 
     async def _open(self) -> None:
+        if self._closing is not None:
+            await asyncio.wait([self._closing])
         self._closing = None
+        self._ended = False
+        self._last_error = None
         try:
             await self._transport.start()
             agreement = await negotiate(
@@ -188,6 +208,8 @@ class MCPClient(ClientStub):
             )
             if agreement.revision in HANDSHAKE_REVISIONS:
                 await self._transport.send(JSONRPCRequest(method="notifications/initialized"))
+            if self._ended:
+                raise self._ending("the connection ended while connecting")
         except BaseException:
             await self._transport.close()
             raise
@@ -198,6 +220,7 @@ class MCPClient(ClientStub):
         """End the connection; outstanding requests fail.  Does nothing when it has ended."""
         if self._closing is None:
             self._closing = asyncio.get_running_loop().create_task(self._close())
+            self._closing.add_done_callback(_take_exception)
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
@@ -207,9 +230,13 @@ class MCPClient(ClientStub):
         was_connected = self._agreement is not None
         self._agreement = None
         self._pending.fail_all(lambda entry: ConnectionClosed(f"disconnected while waiting for {entry.method}"))
-        await self._transport.close()
-        if was_connected:
-            self._emitter.emit("disconnect")
+        try:
+            await self._transport.close()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            if was_connected:
+                self._emitter.emit("disconnect")
 
     async def __aenter__(self) -> MCPClient:
         await self.connect()
@@ -235,11 +262,15 @@ class MCPClient(ClientStub):
         if not method.sent_by("client", revision):
             known = sorted(method.client)
             raise UnsupportedMethod(f"{revision} has no {method.name}; it is part of {', '.join(known) or 'none'}")
-        return await self._exchange(revision, method, params, options)
+        return await self._exchange(revision, method, params, options, withdraw=method.cancellable)
 
     async def _ask(self, revision: str, method: Method[Any, Any], params: Any, timeout: float | None) -> Any:
-        """One request of the negotiation, before a revision is agreed on."""
-        return await self._exchange(revision, method, params, {"timeout": timeout})
+        """One request of the negotiation, before a revision is agreed on.
+
+        It is never cancelled: `initialize` may not be, and a server that has not answered the probe may be one that
+        takes nothing but a handshake.
+        """
+        return await self._exchange(revision, method, params, {"timeout": timeout}, withdraw=False)
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]) -> Any:
         """Run a tool and return its value.
@@ -255,7 +286,9 @@ class MCPClient(ClientStub):
         """The server's tools, all pages, each callable as if it were local."""
         return await remote_tools(self)
 
-    async def _exchange(self, revision: str, method: Method[Any, Any], params: Any, options: CallOptions) -> Any:
+    async def _exchange(
+        self, revision: str, method: Method[Any, Any], params: Any, options: CallOptions, *, withdraw: bool
+    ) -> Any:
         on_progress = options.get("on_progress")
         entry = Pending(next(self._ids), method.name, on_progress)
         wants_progress = on_progress is not None or options.get("reset_on_progress", False)
@@ -266,34 +299,40 @@ class MCPClient(ClientStub):
         )
         self._pending.add(entry)
         try:
-            await self._transport.send(message)
-            raw = await self._wait(entry, options)
+            raw = await self._wait(entry, message, options)
         except asyncio.CancelledError:
-            self._withdraw(method, entry, "no longer needed")
+            if withdraw:
+                self._withdraw(entry, "no longer needed")
             raise
         except RequestTimeout:
-            self._withdraw(method, entry, "timed out")
+            if withdraw:
+                self._withdraw(entry, "timed out")
             raise
         finally:
             self._pending.remove(entry)
         return check_result(self._decoded(method, raw, revision), method)
 
-    async def _wait(self, entry: Pending, options: CallOptions) -> Any:
+    async def _wait(self, entry: Pending, message: JSONRPCRequest, options: CallOptions) -> Any:
+        """Send and wait; the time for sending counts."""
         seconds = options.get("timeout", self._timeout)
         longest = options.get("max_timeout")
-        scope = asyncio.timeout(seconds)
+        whole, scope = asyncio.timeout(longest), asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(longest), scope:
+            async with whole, scope:
                 if options.get("reset_on_progress") and seconds is not None:
                     entry.extend_by_progress(scope, seconds)
+                await self._transport.send(message)
                 return await entry.future
         except TimeoutError:
+            if not (scope.expired() or whole.expired()):
+                raise  # the operating system's, on the way out
             expired = seconds if scope.expired() else longest
             raise RequestTimeout(entry.method, expired or 0.0) from None
 
     def _enveloped(self, revision: str, params: Any, extra: Mapping[str, Any] | None, token: int | None) -> Any:
         """`params` with the ``_meta`` the revision and the options demand."""
-        meta: dict[str, Any] = {} if not extra else dict(extra)
+        own = getattr(params, "meta", None)
+        meta: dict[str, Any] = {**(own or {}), **(extra or {})}
         if token is not None:
             meta[PROGRESS_TOKEN_KEY] = token
         if revision not in HANDSHAKE_REVISIONS:
@@ -307,27 +346,16 @@ class MCPClient(ClientStub):
         return {**to_builtins(params), "_meta": meta}
 
     def _decoded(self, method: Method[Any, Any], raw: Any, revision: str) -> Any:
+        text = params_text(raw)
         try:
-            return decoder(method.result).decode(raw)
+            return decoder(method.result).decode(text)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise self._invalid(method, raw, revision, error) from error
+            raise invalid_result(method, bytes(text), revision, error) from error
 
-    def _invalid(self, method: Method[Any, Any], raw: Any, revision: str, error: Exception) -> InvalidResult:
-        from typedmcp.core.validation import validate
-
-        try:
-            value = json.loads(bytes(raw))
-        except (ValueError, RecursionError):
-            return InvalidResult(f"the result of {method.name} cannot be read: {error}")
-        violations = validate(value, str(method.result_definition), revision)
-        shown = f"{violations[0].message}" if violations else str(error)
-        return InvalidResult(f"the result of {method.name} is malformed: {shown}", violations)
-
-    def _withdraw(self, method: Method[Any, Any], entry: Pending, reason: str) -> None:
+    def _withdraw(self, entry: Pending, reason: str) -> None:
         """Tell the server that a request is no longer wanted; nobody waits for the telling."""
-        if method.cancellable:
-            params = CancelledNotificationParams(request_id=entry.id, reason=reason)
-            self._send_soon(JSONRPCRequest(method="notifications/cancelled", params=params))
+        params = CancelledNotificationParams(request_id=entry.id, reason=reason)
+        self._send_soon(JSONRPCRequest(method="notifications/cancelled", params=params))
 
     def _agreed(self) -> Agreement:
         if self._agreement is None:
@@ -337,6 +365,7 @@ class MCPClient(ClientStub):
     # -- messages from the server ----------------------------------------------------------------------------------
 
     def _received(self, message: JSONRPCMessage) -> None:
+        self._last_error = None
         if isinstance(message, JSONRPCResponse):
             if not self._pending.settle(message):
                 self._emitter.emit("notification", message)
@@ -371,6 +400,8 @@ class MCPClient(ClientStub):
                 await self._transport.send(message)
             except TypedMCPError as error:
                 logger.debug("could not send %s: %s", type(message).__name__, error)
+            except Exception as error:  # noqa: BLE001 - nobody awaits this task
+                self._emitter.emit("error", error)
 
         task = asyncio.get_running_loop().create_task(send())
         self._tasks.add(task)
@@ -380,32 +411,28 @@ class MCPClient(ClientStub):
         """A fault of the transport or of a message; one that carries a request's id is that request's failure."""
         self._last_error = error
         if isinstance(error, MessageError):
-            request_id = _readable_id(error)
-            if self._pending.fail(request_id, InvalidResult(f"the answer cannot be read: {error}")):
+            request_id, failure = unreadable_answer(error)
+            if self._pending.fail(request_id, failure):
                 return
         self._emitter.emit("error", error)
 
     def _closed(self) -> None:
         """The transport has ended, of itself or by :meth:`disconnect`."""
-        cause = self._last_error if isinstance(self._last_error, ProcessExited) else None
-
-        def make(entry: Pending) -> Exception:
-            error = ConnectionClosed(f"the connection ended while waiting for {entry.method}" + (f": {cause}" if cause else ""))
-            error.__cause__ = cause
-            return error
-
-        self._pending.fail_all(make)
+        self._ended = True
+        self._pending.fail_all(lambda entry: self._ending(f"the connection ended while waiting for {entry.method}"))
         if self._agreement is not None and self._closing is None:
             self._agreement = None
             self._emitter.emit("disconnect")
 
+    def _ending(self, text: str) -> ConnectionClosed:
+        """The error for an end of the connection, with what the transport reported last as its cause."""
+        cause = self._last_error if isinstance(self._last_error, (TransportError, OSError)) else None
+        error = ConnectionClosed(f"{text}: {cause}" if cause else text)
+        error.__cause__ = cause
+        return error
 
-def _readable_id(error: MessageError) -> object:
-    """The id of an unreadable answer, found by the more lenient standard decoder where ours gave up."""
-    if error.id is not None:
-        return error.id
-    try:
-        value = json.loads(error.frame)
-    except (ValueError, RecursionError):
-        return None
-    return value.get("id") if isinstance(value, dict) and "method" not in value else None
+
+def _take_exception(task: asyncio.Task[None]) -> None:
+    """A task that failed while nobody waited for it any more is no news to the event loop."""
+    if not task.cancelled():
+        task.exception()

@@ -5,12 +5,14 @@ Rules (specification 2026-07-28, basic/versioning and basic/transports/stdio):
   an error means the newest revision both know.
 - Any other error, an answer of another shape, and silence mean an older server: ``initialize``.  No error code is
   special in this, and a modern error never leads to ``initialize`` unless the server itself lists handshake revisions.
+- A server that was merely slow to start may refuse ``initialize`` with a list of modern revisions: then one of those.
+- Once the server has shown that it is modern, no failure leads to ``initialize``.
 - A pinned revision is spoken or the connection fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -75,45 +77,67 @@ async def negotiate(
     if pinned in HANDSHAKE_REVISIONS:
         return await _initialize(ask, pinned, info, capabilities, timeout, pinned=True)
     if pinned is not None:
-        return await _discover(ask, pinned, timeout)
+        try:
+            return await _discover(ask, pinned, timeout, (pinned,))
+        except _Older as older:
+            raise PeerError(f"the server does not speak {pinned}, the revision asked for: {older}") from older.__cause__
+    patience = min((limit for limit in (probe_timeout, timeout) if limit is not None), default=None)
     try:
-        return await _discover(ask, LATEST_PROTOCOL_VERSION, probe_timeout)
-    except (_Older, RequestTimeout):
+        return await _discover(ask, LATEST_PROTOCOL_VERSION, patience, MODERN_REVISIONS)
+    except _Older:
         pass
-    except InvalidResult:
-        pass  # an answer of no use: what an old gateway makes of an unknown method
-    return await _initialize(ask, MCP_PROTOCOL_VERSION, info, capabilities, timeout, pinned=False)
+    try:
+        return await _initialize(ask, MCP_PROTOCOL_VERSION, info, capabilities, timeout, pinned=False)
+    except MCPError as error:
+        common = _newest(_listed(error), MODERN_REVISIONS) if error.code == UNSUPPORTED_PROTOCOL_VERSION else None
+        if common is None:
+            raise
+    # It was slow to start, and the probe it found waiting has made it modern for good.
+    return _agreement(common, await ask(common, DISCOVER, RequestParams(), timeout))
 
 
 class _Older(Exception):
-    """The server is of the handshake era."""
+    """The server is of the handshake era; the text says how that shows."""
 
 
-async def _discover(ask: Ask, revision: str, timeout: float | None) -> Agreement:
+async def _discover(ask: Ask, revision: str, timeout: float | None, wanted: Sequence[str]) -> Agreement:
     """Ask in the modern way, once more in a listed revision when the first is refused.
 
     Raises:
-        _Older: the answer is that of a handshake server.
+        _Older: the answer is that of a handshake server, or there is none.
         PeerError: it is a modern server with no revision in common, or one that refuses.
     """
     try:
         result = await ask(revision, DISCOVER, RequestParams(), timeout)
+    except (RequestTimeout, InvalidResult) as error:
+        raise _Older(str(error)) from error
     except MCPError as error:
         if error.code in _MODERN_ERRORS:
             raise
         if error.code != UNSUPPORTED_PROTOCOL_VERSION:
-            raise _Older from error
-        listed = _listed(error)
-        common = _newest(listed, MODERN_REVISIONS)
-        if common is not None and common != revision:
-            return _agreement(common, await ask(common, DISCOVER, RequestParams(), timeout))
-        if _newest(listed, HANDSHAKE_REVISIONS) is not None:
-            raise _Older from error
-        raise PeerError(f"no common revision: the server supports {', '.join(listed) or 'none it names'}") from error
-    chosen = _newest(result.supported_versions, MODERN_REVISIONS)
-    if chosen is None:
-        raise _Older
-    return _agreement(chosen, result)
+            raise _Older(str(error)) from error
+        common = _common(_listed(error), wanted, error)
+        if common == revision:
+            raise
+        # From here on the server is known to be modern: no failure leads to `initialize`.
+        return _agreement(common, await ask(common, DISCOVER, RequestParams(), timeout))
+    return _agreement(_common(result.supported_versions, wanted, None), result)
+
+
+def _common(listed: Sequence[str], wanted: Sequence[str], cause: Exception | None) -> str:
+    """The newest revision of `wanted` among those a modern server lists.
+
+    Raises:
+        _Older: it lists none of them, but revisions of the handshake era.
+        PeerError: it lists nothing this client knows.
+    """
+    common = _newest(listed, wanted)
+    if common is not None:
+        return common
+    told = f"the server supports {', '.join(listed) or 'none it names'}"
+    if _newest(listed, HANDSHAKE_REVISIONS) is not None:
+        raise _Older(told) from cause
+    raise PeerError(f"no common revision: {told}") from cause
 
 
 def _agreement(revision: str, result: DiscoverResult) -> Agreement:

@@ -58,6 +58,9 @@ class PendingTable:
 
     def remove(self, entry: Pending) -> None:
         self._entries.pop(entry.id, None)
+        # It may have failed while its message was still on the way out: then nobody awaits the future.
+        if not entry.future.cancel() and not entry.future.cancelled():
+            entry.future.exception()
 
     def find(self, request_id: object) -> Pending | None:
         """The request of that id; None when nobody waits for it."""

@@ -17,7 +17,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -42,6 +42,7 @@ from typedmcp.core.transport import MCPServerInterface
 logger = logging.getLogger("typedmcp")
 
 DEFAULT_MAX_IN_FLIGHT = 1024
+T = TypeVar("T")
 Key: TypeAlias = tuple[type, int | str]
 
 
@@ -56,11 +57,17 @@ class Handshake(Struct, kw_only=True):
     initialized: bool = False
 
 
-def start_task(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
-    """A task for `coroutine`, begun at once where Python can (3.12)."""
-    if sys.version_info >= (3, 12):
+if sys.version_info >= (3, 12):
+
+    def start_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+        """A task for `coroutine`, begun at once."""
         return asyncio.Task(coroutine, loop=loop, eager_start=True)
-    return loop.create_task(coroutine)
+
+else:
+
+    def start_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
+        """A task for `coroutine`, begun in the next turn of the loop: this Python cannot begin it at once."""
+        return loop.create_task(coroutine)
 
 
 def key_of(request_id: int | str) -> Key:
@@ -76,6 +83,7 @@ class Connection:
         write: Called with the text of each outgoing message, without a line end.
         max_in_flight: How many requests may run at once; one more is refused with -32603.
         principal: Who the client is, when something in front has established it.
+        on_fault: Called with what `server` raised instead of answering; the client gets an internal error.
     """
 
     def __init__(
@@ -85,12 +93,14 @@ class Connection:
         *,
         max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
         principal: object = None,
+        on_fault: Callable[[Exception], object] | None = None,
     ) -> None:
         self.handshake: Handshake | None = None
         self.principal = principal
         self._server = server
         self._write = write
         self._max_in_flight = max_in_flight
+        self._on_fault = on_fault
         self._in_flight: dict[Key, asyncio.Task[Any]] = {}
         self._cancelled: set[Key] = set()
         self._calls: dict[int, asyncio.Future[Any]] = {}
@@ -150,8 +160,17 @@ class Connection:
             response = await self._server.dispatch(request, self)
             if response is not None and key not in self._cancelled and not self.closed:
                 self._write(encode_response(response))
+        except Exception as error:  # noqa: BLE001 - MCPServer answers its own faults; other servers may not
+            self._faulted(error)
+            if key not in self._cancelled and not self.closed:
+                self._refuse(key[1], INTERNAL_ERROR, "Internal error")
         finally:
             self._in_flight.pop(key, None)
+
+    def _faulted(self, error: Exception) -> None:
+        logger.error("the server failed without an answer", exc_info=error)
+        if self._on_fault is not None:
+            self._on_fault(error)
 
     def _done(self, key: Key) -> None:
         self._in_flight.pop(key, None)
@@ -168,7 +187,10 @@ class Connection:
 
     def _note(self, notification: JSONRPCRequest) -> None:
         async def run() -> None:
-            await self._server.dispatch(notification, self)
+            try:
+                await self._server.dispatch(notification, self)
+            except Exception as error:  # noqa: BLE001 - a notification has no answer that could tell
+                self._faulted(error)
 
         task = start_task(run(), self._loop)
         if not task.done():
@@ -239,6 +261,10 @@ class Connection:
             if key in self._cancelled:
                 return None
             raise
+        except Exception as error:  # noqa: BLE001 - as in _serve
+            self._faulted(error)
+            data = JSONRPCErrorData(code=INTERNAL_ERROR, message="Internal error")
+            return JSONRPCResponse(id=message.id, error=data)
         finally:
             self._done(key)
 

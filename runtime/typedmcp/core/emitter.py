@@ -70,7 +70,9 @@ class Emitter:
                 outcome = listener(*values)
                 if outcome is not None and inspect.iscoroutine(outcome):
                     self._schedule(event, outcome)
-            except Exception as error:  # noqa: BLE001 - isolating listeners is the purpose
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # noqa: BLE001 - isolating listeners is the purpose, CancelledError included
                 self._report(error, event)
 
     def destroy(self) -> None:
@@ -107,13 +109,17 @@ class Emitter:
 class _Once:
     """A listener that takes itself off before it is called."""
 
-    __slots__ = ("_emitter", "_event", "listener")
+    __slots__ = ("_called", "_emitter", "_event", "listener")
 
     def __init__(self, emitter: Emitter, event: str, listener: Listener) -> None:
         self._emitter = emitter
         self._event = event
+        self._called = False
         self.listener = listener
 
     def __call__(self, *values: object) -> object:
-        self._emitter.off(self._event, self.listener)
+        if self._called:  # by an emit inside the emit that is calling now
+            return None
+        self._called = True
+        self._emitter.off(self._event, self)
         return self.listener(*values)

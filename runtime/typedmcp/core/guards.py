@@ -37,7 +37,7 @@ def is_jsonrpc_message(value: object) -> TypeGuard[JSONRPCMessage | Mapping[str,
 
 def is_initialize_request(value: object) -> TypeGuard[JSONRPCRequest | Mapping[str, Any]]:
     """Whether `value` is a request whose method is ``initialize``."""
-    return is_jsonrpc_request(value) and _members(value).get("method") == "initialize"
+    return _total(_initialize, value)
 
 
 def parse_jsonrpc_message(value: object) -> Any:
@@ -90,6 +90,10 @@ def _request(value: object) -> bool:
     if not _request_id(members.get("id", UNSET)):
         return False
     return isinstance(value, JSONRPCRequest) or isinstance(members.get("params", {}), dict)
+
+
+def _initialize(value: object) -> bool:
+    return _request(value) and bool(_members(value).get("method") == "initialize")
 
 
 def _response(value: object) -> bool:

@@ -117,6 +117,8 @@ def decode_response(data: bytes | str) -> JSONRPCMessage:
             return _decode_request(data)
         except msgspec.ValidationError as error:
             raise _no_message(data, error) from error
+        except (msgspec.DecodeError, ValueError) as error:  # bad UTF-8 shows only when a text is decoded
+            raise _unreadable(data, error) from error
     if (frame.result is UNSET) == (frame.error is UNSET):
         raise _no_message(data, ValueError("a response has either a result or an error"))
     if frame.result is not UNSET and (frame.id is UNSET or frame.id is None):
@@ -143,7 +145,7 @@ def split_batch(data: bytes | str) -> list[bytes]:
 
 def is_array(data: bytes | str) -> bool:
     """Whether JSON text begins like an array, that is, a batch."""
-    return data[:64].lstrip()[:1] in (b"[", "[")
+    return data.lstrip()[:1] in (b"[", "[")
 
 
 class NonFiniteNumber(ValueError):
@@ -172,7 +174,9 @@ def encode_message(message: object) -> bytes:
 def encode_response(response: JSONRPCResponse) -> bytes:
     """Like :func:`encode_message`; a result that has no JSON form becomes an internal error, and is logged."""
     try:
-        return encode_message(response)
+        data = _encode(response)
+        # Nearly every answer: nothing to escape, and no null that could have been a NaN.
+        return data if data.isascii() and b"null" not in data else encode_message(response)
     except (ValueError, TypeError, RecursionError):
         logger.exception("the result of request %r cannot be written as JSON", response.id)
         error = JSONRPCErrorData(code=INTERNAL_ERROR, message="Internal error")

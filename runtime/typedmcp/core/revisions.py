@@ -6,7 +6,7 @@ out towards older peers without a line written here.
 
 from __future__ import annotations
 
-from functools import cache
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 from typedmcp_wire.history import DEFINITIONS, FIELDS
 
+_NONE: dict[type[Struct], Any] = {}
 _SCALARS = frozenset({str, int, float, bool, type(None), dict, msgspec.UnsetType})
 
 
@@ -23,39 +24,51 @@ def exists_in(definition: str, revision: str) -> bool:
     return first <= revision <= last
 
 
-@cache
-def _plan(kind: type[Struct], revision: str) -> tuple[tuple[FieldInfo, ...], tuple[str, ...]]:
-    """Fields of a struct that `revision` lacks, and fields that may hold further structs."""
+class _Plan(Struct, frozen=True, gc=False):
+    """What a struct type loses in one revision, and where further structs may hang."""
+
+    lacking: tuple[FieldInfo, ...]
+    nested: tuple[str, ...]
+
+
+_plans: dict[str, dict[type[Struct], _Plan]] = {}
+
+
+def _make_plan(kind: type[Struct], revision: str) -> _Plan:
     spans = FIELDS.get(kind.__name__, {})
-    lacking, nested = [], []
-    for info in fields(kind):
-        first, last = spans.get(info.name, (revision, revision))
-        if not first <= revision <= last:
-            lacking.append(info)
-        else:
-            nested.append(info.name)
-    return tuple(lacking), tuple(nested)
+    known = {info.name: spans.get(info.name, (revision, revision)) for info in fields(kind)}
+    # A required field has no default: every revision that has the struct has it.
+    lacking = [
+        info
+        for info in fields(kind)
+        if not known[info.name][0] <= revision <= known[info.name][1] and info.default is not msgspec.NODEFAULT
+    ]
+    gone = {info.name for info in lacking}
+    plan = _Plan(tuple(lacking), tuple(name for name in known if name not in gone))
+    _plans.setdefault(revision, {})[kind] = plan
+    return plan
 
 
 def fit(value: Any, revision: str) -> Any:
     """`value` without the fields `revision` lacks, at any depth; the value itself when nothing has to go."""
     kind = type(value)
-    if kind in _SCALARS:
-        return value
     if kind is list:
-        fitted = [fit(entry, revision) for entry in value]
-        return value if all(new is old for new, old in zip(fitted, value, strict=True)) else fitted
-    if not isinstance(value, Struct):
+        fitted = [entry if type(entry) in _SCALARS else fit(entry, revision) for entry in value]
+        return value if all(map(is_, fitted, value)) else fitted
+    if kind in _SCALARS or not isinstance(value, Struct):
         return value
-    lacking, nested = _plan(kind, revision)
-    changes: dict[str, Any] = {}
-    for info in lacking:
-        # A required field has no default: every revision that has the struct has it.
-        if getattr(value, info.name) is not info.default and info.default is not msgspec.NODEFAULT:
+    plan = _plans.get(revision, _NONE).get(kind) or _make_plan(kind, revision)
+    changes: dict[str, Any] | None = None
+    for info in plan.lacking:
+        if getattr(value, info.name) is not info.default:
+            changes = changes or {}
             changes[info.name] = info.default
-    for name in nested:
+    for name in plan.nested:
         old = getattr(value, name)
+        if type(old) in _SCALARS:
+            continue
         new = fit(old, revision)
         if new is not old:
+            changes = changes or {}
             changes[name] = new
-    return msgspec.structs.replace(value, **changes) if changes else value
+    return value if changes is None else msgspec.structs.replace(value, **changes)

@@ -121,6 +121,9 @@ def _response(
 
     if "error" in message and "result" in message:
         return (_violation("", "either a result or an error, not both", message),)
+    receiver: Side = "server" if sender == "client" else "client"
+    if not any(method.kind == "request" and method.sent_by(receiver, revision) for method in METHODS.values()):
+        return (_violation("", f"no response: a {receiver} sends no requests in {revision}", message),)
     if "error" in message:
         from typedmcp_wire import guards
 
@@ -133,7 +136,6 @@ def _response(
     if envelope or request_method is None:
         return envelope
     method = METHODS[request_method]
-    receiver: Side = "server" if sender == "client" else "client"
     if method.result_definition is None or not method.sent_by(receiver, revision):
         return (_violation("", f"no response: a {receiver} does not ask {request_method} in {revision}", message),)
     return tuple(_below("/result", validate(message["result"], method.result_definition, revision)))

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Struct
-from typedmcp_wire.codec import to_builtins
+from typedmcp_wire.codec import decoder, to_builtins
 from typedmcp_wire.methods import Method
 from typedmcp_wire.revisions import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from typedmcp_wire.types.base import ClientCapabilities, Implementation, LoggingLevel, ServerCapabilities
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import AudioContent, ResourceLink, TextContent
-from typedmcp_wire.types.lifecycle import InitializeResult
+from typedmcp_wire.types.lifecycle import InitializeRequestParams, InitializeResult
 
 from typedmcp.core.connection import Handshake
 from typedmcp.core.errors import MCPError
@@ -114,11 +114,16 @@ class LegacyEra:
         except msgspec.DecodeError:
             raise MCPError(INVALID_PARAMS, "The parameters of initialize must be an object.") from None
         if self._strict:
-            value = msgspec.json.decode(params)
-            data = explain_data(value, "InitializeRequestParams", self.negotiate(asked.protocolVersion), "/params")
-            if data["violations"]:
-                raise MCPError(INVALID_PARAMS, "The parameters of initialize are malformed.", data)
+            self._demand(params, self.negotiate(asked.protocolVersion))
         return asked
+
+    def _demand(self, params: msgspec.Raw | bytes, revision: str) -> None:
+        """Refuse parameters of `initialize` that are not what `revision` says; guards are loaded only for that."""
+        try:
+            decoder(InitializeRequestParams).decode(params)
+        except msgspec.DecodeError:
+            data = explain_data(msgspec.json.decode(params), "InitializeRequestParams", revision, "/params")
+            raise MCPError(INVALID_PARAMS, "The parameters of initialize are malformed.", data) from None
 
     def open(
         self, meta: dict[str, Any] | None, request_id: int | str, name: str, method: Method[Any, Any] | None, peer: Any
@@ -128,8 +133,8 @@ class LegacyEra:
         Raises:
             MCPError: there was no handshake (strict), or the revision agreed on has no such method.
         """
-        handshake = peer.handshake if _remembers(peer) else None
-        if handshake is None and _remembers(peer) and self._strict and name != "ping":
+        handshake: Handshake | None = getattr(peer, "handshake", None)
+        if handshake is None and self._strict and name != "ping" and _remembers(peer):
             raise MCPError(
                 INVALID_REQUEST,
                 "The handshake is missing: send initialize first.",
@@ -150,7 +155,7 @@ class LegacyEra:
             peer=peer,
         )
 
-    def finish(self, result: Any, context: Context) -> Any:
+    def finish(self, result: Any, context: Context, method: Method[Any, Any]) -> Any:
         """`result` as the client's revision can carry it; a handler's own object is never changed."""
         revision = context.revision
         if isinstance(result, CallToolResult):
@@ -181,11 +186,10 @@ def _carried(result: CallToolResult, revision: str) -> CallToolResult:
     """A tool's result without structured content the revision cannot hold and with blocks it knows."""
     changes: dict[str, Any] = {}
     structured = result.structured_content
-    if structured is not UNSET and revision < "2026-07-28" and not isinstance(to_builtins(structured), dict):
+    if structured is not UNSET and type(structured) is not dict and not isinstance(to_builtins(structured), dict):
         changes["structured_content"] = UNSET
-    blocks = [_block(block, revision) for block in result.content]
-    if any(new is not old for new, old in zip(blocks, result.content, strict=True)):
-        changes["content"] = blocks
+    if not all(exists_in(type(block).__name__, revision) for block in result.content):
+        changes["content"] = [_block(block, revision) for block in result.content]
     return msgspec.structs.replace(result, **changes) if changes else result
 
 

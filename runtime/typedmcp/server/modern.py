@@ -106,7 +106,7 @@ class ModernEra:
         message = f"params._meta lacks {missing[0]}" if missing else "params._meta is malformed"
         return MCPError(INVALID_PARAMS, message, explain_data(meta, "RequestMetaObject", revision, "/params/_meta"))
 
-    def finish(self, result: Any, method: Method[Any, Any]) -> Any:
+    def finish(self, result: Any, context: Context, method: Method[Any, Any]) -> Any:
         """A copy of `result` with its type, the server's identity and, where cacheable, how long it stays fresh."""
         if isinstance(result, dict):
             meta = self._merged(result.get("_meta"))

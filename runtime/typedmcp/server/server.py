@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from typedmcp_wire.codec import decoder
 from typedmcp_wire.methods import INITIALIZE, METHODS, Method
 from typedmcp_wire.revisions import (
@@ -64,6 +64,7 @@ class _Entry(Struct, frozen=True, eq=False):
     decode: Callable[[Any], Any]
     call: Callable[[Any, Context], Awaitable[Any]]
     has_meta: bool
+    modern_only: bool
 
 
 class _MetaOnly(Struct):
@@ -170,14 +171,18 @@ class MCPServer:
                 raise UsageError("dispatch takes a JSON-RPC request; use handle() for text of unknown content")
             request = from_mapping(request)
         request_id = request.id
-        if request_id is UNSET:
+        if isinstance(request_id, UnsetType):
             self._emitter.emit("request", request.method, None)
             await self._notified(request, context)
             return None
-        assert not isinstance(request_id, msgspec.UnsetType)
         self._emitter.emit("request", request.method, request_id)
+        opened: Context | None = None
         try:
-            return JSONRPCResponse(id=request_id, result=await self._serve(request, request_id, context))
+            if request.method == "initialize":
+                return JSONRPCResponse(id=request_id, result=self._initialize(request, request_id, context))
+            era, entry, params, opened = self._open(request, request_id, context)
+            result = await entry.call(params, opened)
+            return JSONRPCResponse(id=request_id, result=era.finish(result, opened, entry.method))
         except MCPError as error:
             return _failed(request_id, error.code, error.message, error.data)
         except MethodNotImplemented:
@@ -187,6 +192,9 @@ class MCPServer:
         except Exception:
             logger.exception("%s failed", request.method)
             return _failed(request_id, INTERNAL_ERROR, "Internal error")
+        finally:
+            if opened is not None:
+                opened.finish()
 
     async def handle(self, message: Text, context: Any = None) -> Text | None:
         """Serve the text of one message: bytes in, bytes out; text in, text out.
@@ -219,32 +227,35 @@ class MCPServer:
 
     # -- one request -----------------------------------------------------------------------------------------------
 
-    async def _serve(self, request: JSONRPCRequest, request_id: int | str, peer: Any) -> Any:
+    def _open(
+        self, request: JSONRPCRequest, request_id: int | str, peer: Any
+    ) -> tuple[ModernEra | LegacyEra, _Entry, Any, Context]:
+        """What is needed to run a request: its era, how to call it, its parameters and its context.
+
+        Raises:
+            MCPError: the request cannot be served.
+        """
         entry = self._entries.get(request.method)
         raw = params_text(request.params)
         if entry is None:
-            if request.method == "initialize":
-                return self._initialize(request_id, raw, peer)
             raise self._unknown(request, request_id, raw, peer)
         try:
             params = entry.decode(raw)
-            meta = params.meta if entry.has_meta else _decode_meta(raw).meta
+            meta: dict[str, Any] | None = params.meta if entry.has_meta else _decode_meta(raw).meta
         except (msgspec.DecodeError, ValueError, RecursionError):
             raise self._bad_params(request, request_id, entry, raw, peer) from None
-        if self._legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
+        legacy = self._legacy
+        if legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
             context = self._modern.open(meta or {}, request_id, request.method, entry.method, peer)
-            try:
-                return self._modern.finish(await entry.call(params, context), entry.method)
-            finally:
-                context.finish()
-        context = self._open_legacy(meta, request_id, entry.method, peer)
-        try:
-            return self._legacy.finish(await entry.call(params, context), context)
-        finally:
-            context.finish()
+            return self._modern, entry, params, context
+        if entry.modern_only and getattr(peer, "handshake", None) is None:
+            # A method only the modern era has, without the envelope that era demands: this always raises.
+            self._modern.open(meta or {}, request_id, request.method, entry.method, peer)
+        return legacy, entry, params, legacy.open(meta, request_id, request.method, entry.method, peer)
 
-    def _initialize(self, request_id: int | str, raw: Any, peer: Any) -> Any:
+    def _initialize(self, request: JSONRPCRequest, request_id: int | str, peer: Any) -> Any:
         """Open a connection of the handshake era; in the modern era the method does not exist."""
+        raw = params_text(request.params)
         try:
             meta = _decode_meta(raw).meta
         except msgspec.ValidationError:
@@ -256,15 +267,6 @@ class MCPServer:
         if meta is None or PROTOCOL_VERSION_KEY not in meta:
             raise self._modern.unsupported(requested_version(raw))
         return self._modern.open(meta, request_id, "initialize", INITIALIZE, peer)
-
-    def _open_legacy(
-        self, meta: dict[str, Any] | None, request_id: int | str, method: Method[Any, Any], peer: Any
-    ) -> Context:
-        assert self._legacy is not None
-        if not any(revision in method.client for revision in HANDSHAKE_REVISIONS) and _no_handshake(peer):
-            # A method only the modern era has, without the envelope that era demands.
-            self._modern.open(meta or {}, request_id, method.name, method, peer)
-        return self._legacy.open(meta, request_id, method.name, method, peer)
 
     def _unknown(self, request: JSONRPCRequest, request_id: int | str, raw: Any, peer: Any) -> Exception:
         """The error for a method nobody has, after the checks that come before the method."""
@@ -319,7 +321,8 @@ class MCPServer:
             if method.kind == "request" and method.client and method is not INITIALIZE:
                 call = own.get(method.name) or getattr(self._servicer, method.attribute)
                 has_meta = "meta" in getattr(method.params, "__struct_fields__", ())
-                table[method.name] = _Entry(method, decoder(method.params).decode, call, has_meta)
+                modern_only = method.client.isdisjoint(HANDSHAKE_REVISIONS)
+                table[method.name] = _Entry(method, decoder(method.params).decode, call, has_meta, modern_only)
         return table
 
     def _capabilities(self) -> ServerCapabilities:
@@ -373,10 +376,6 @@ def _versions(wanted: Sequence[str] | None) -> tuple[str, ...]:
         known = ", ".join(REVISIONS)
         raise UsageError(f"protocol_versions must name revisions among {known}; got {list(wanted)}")
     return tuple(sorted(set(wanted), reverse=True))
-
-
-def _no_handshake(peer: Any) -> bool:
-    return getattr(peer, "handshake", None) is None
 
 
 def _failed(request_id: int | str, code: int, message: str, data: Any = UNSET) -> JSONRPCResponse:

@@ -11,14 +11,13 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import AnyStr, Final, Generic, NamedTuple, TypeAlias
-
-from typedmcp_wire.revisions import INVALID_REQUEST
+from collections.abc import Iterable, Sequence
+from typing import Any, AnyStr, Final, Generic, NamedTuple, TypeAlias, overload
 
 from typedmcp.core.emitter import Emitter
 from typedmcp.core.errors import MessageError
-from typedmcp.core.jsonrpc import decode_message
+from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, decode_message, encode_message
+from typedmcp_wire.revisions import INVALID_REQUEST
 
 DEFAULT_MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 """The longest line taken, in bytes, without its line end: 64 MiB."""
@@ -157,19 +156,25 @@ class LineExtraction(NamedTuple, Generic[AnyStr]):
     remainder: AnyStr
 
 
-def extract_lines(buffer: AnyStr, chunk: AnyStr) -> LineExtraction[AnyStr]:
+@overload
+def extract_lines(buffer: str, chunk: str) -> LineExtraction[str]: ...
+@overload
+def extract_lines(buffer: bytes, chunk: bytes) -> LineExtraction[bytes]: ...
+def extract_lines(buffer: Any, chunk: Any) -> LineExtraction[Any]:
     """Add `chunk` to `buffer` and take the complete lines off.
 
     For a few lines at a time; :class:`LineFramer` is made for streams.
     """
-    text = buffer + chunk
-    if isinstance(text, str):
-        *lines, remainder = text.split("\n")
-        lines = [line.removesuffix("\r") for line in lines]
-    else:
-        *lines, remainder = text.split(b"\n")
-        lines = [line.removesuffix(b"\r") for line in lines]
-    return LineExtraction([line for line in lines if line.strip()], remainder)
+    line_feed, carriage = ("\n", "\r") if isinstance(chunk, str) else (b"\n", b"\r")
+    *lines, remainder = (buffer + chunk).split(line_feed)
+    return LineExtraction([line.removesuffix(carriage) for line in lines if line.strip()], remainder)
+
+
+def encode_lines(message: JSONRPCMessage | Sequence[JSONRPCMessage]) -> list[bytes]:
+    """The text of one message, or of each of several."""
+    if isinstance(message, (JSONRPCRequest, JSONRPCResponse)):
+        return [encode_message(message)]
+    return [encode_message(each) for each in message]
 
 
 def dispatch_lines(emitter: Emitter, lines: Iterable[str | Line]) -> None:

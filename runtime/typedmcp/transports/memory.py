@@ -1,11 +1,12 @@
 """Two ends in one process: a client and a server, or any two peers, without a wire between them.
 
 Rules:
-- Messages cross as bytes: what is sent is encoded, and decoded again for the receiver.  What works here works on a wire.
+- Messages cross as bytes: what is sent is encoded, and decoded again for the receiver.  What works here works on the
+  wire.
 - They arrive in order, in a later turn of the event loop; never inside :meth:`MemoryTransport.send`.
 - What is sent to an end that has not started waits for it.
-- A queue holds `limit` messages (1024 unless told otherwise); with more, ``send`` waits.  A server's answers do not wait:
-  they are bounded by the requests in flight.
+- A queue holds `limit` messages (1024 unless told otherwise); with more, ``send`` waits.  A server's answers do not
+  wait: they are bounded by the requests in flight.
 - Closing either end closes the other, after it has received what was sent before.
 - Both ends belong to the event loop on which they are started.
 """
@@ -20,8 +21,9 @@ from typing import Final
 from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT, Connection
 from typedmcp.core.emitter import Emitter
 from typedmcp.core.errors import ConnectionClosed, MessageError, NotConnected
-from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, decode_message, encode_message
+from typedmcp.core.jsonrpc import JSONRPCMessage, decode_message
 from typedmcp.core.transport import MCPServerInterface
+from typedmcp.transports.lines import encode_lines
 
 DEFAULT_QUEUE_LIMIT: Final = 1024
 _FAREWELL = 1.0
@@ -72,8 +74,7 @@ class MemoryTransport:
         if not self._started:
             raise NotConnected("call start() before send()")
         peer = self._peer
-        single = isinstance(message, (JSONRPCRequest, JSONRPCResponse))
-        for line in [encode_message(each) for each in ((message,) if single else message)]:
+        for line in encode_lines(message):
             while len(peer._inbox) >= peer._limit and not peer._closed and not self._closed:
                 room = asyncio.get_running_loop().create_future()
                 peer._room.append(room)
@@ -178,7 +179,12 @@ class _ServerEnd(MemoryTransport):
     def _served(self) -> Connection:
         if self._connection is None:
             # Made at the first message, since it belongs to the loop that runs then.
-            self._connection = Connection(self._server, self._answer, max_in_flight=self._max_in_flight)
+            self._connection = Connection(
+                self._server,
+                self._answer,
+                max_in_flight=self._max_in_flight,
+                on_fault=lambda error: self.emitter.emit("error", error),
+            )
         return self._connection
 
     def _answer(self, line: bytes) -> None:

@@ -23,7 +23,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Final, NamedTuple, TypeVar
 
-from typedmcp.transports.stdio.outbox import Outbox, OnPressure, open_outbox
+from typedmcp.transports.stdio.outbox import OnPressure, Outbox, open_outbox
 from typedmcp.transports.stdio.source import OnData, Source, open_source
 
 _T = TypeVar("_T")

@@ -1,14 +1,15 @@
 """The client's side of stdio: a server as a child process.
 
 Rules:
-- One message is one line of UTF-8, ended by exactly one LF; a sequence is several lines.  Nothing else goes to the child.
+- One message is one line of UTF-8, ended by exactly one LF; a sequence is several lines.  Nothing else goes to the
+  child.
 - A line of the child that is no message is reported as ``error``, with its number and its first bytes; the next one is
   read as if nothing had been.
 - The environment: inherited when `env` is left out; otherwise `env` is all of it (``env_mode="replace"``), or is put
   over the inherited one ("merge") or over the few variables a program needs ("minimal").
 - Standard error is the parent's own, unless told otherwise; what comes on it is never a failure.
-- ``close`` closes the child's input, waits, ends the child and all it has started by SIGTERM, waits, and by SIGKILL.  It
-  may be called from any task, more than once, and be cancelled: the end goes on in the background.
+- ``close`` closes the child's input, waits, ends the child and all it has started by SIGTERM, waits, and by SIGKILL.
+  It may be called from any task, more than once, and be cancelled: the end goes on in the background.
 - A child that ends by itself gives ``error`` with :class:`~typedmcp.core.errors.ProcessExited`, then ``close``; what it
   wrote before is delivered first.  ``start`` may then be called again: that runs the command anew.
 - A child never outlives its event loop: it is killed when the loop ends its tasks (as ``asyncio.run`` does), when the
@@ -32,20 +33,19 @@ from typedmcp.core.errors import (
     TransportError,
     UsageError,
 )
-from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, decode_response, encode_message
-from typedmcp.transports.lines import DEFAULT_MAX_LINE_BYTES, BadLine, Line, LineFramer
+from typedmcp.core.jsonrpc import JSONRPCMessage, decode_response
+from typedmcp.transports.lines import DEFAULT_MAX_LINE_BYTES, BadLine, Line, LineFramer, encode_lines
 from typedmcp.transports.stdio.child import Child, Command
 
 DEFAULT_SHUTDOWN_TIMEOUTS: Final = (2.0, 2.0)
 """Seconds from closing the child's input to SIGTERM, and from there to SIGKILL."""
 
-MINIMAL_ENVIRONMENT: Final = (
-    ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES")
-    + ("SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE")
-    if os.name == "nt"
-    else ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
-)
+_POSIX = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
+_WINDOWS = ("APPDATA", "LOCALAPPDATA", "PATH", "PATHEXT", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERPROFILE")
+MINIMAL_ENVIRONMENT: Final = _WINDOWS if os.name == "nt" else _POSIX
 """The variables that ``env_mode="minimal"`` hands down."""
+
+_STDERR: Final[dict[str, int]] = {"capture": subprocess.PIPE, "null": subprocess.DEVNULL}
 
 _LAST_WORDS = 0.5
 """How long the exit of a child and the end of its output may be apart, in seconds."""
@@ -83,15 +83,10 @@ class StdioClientTransport:
         limit: int = DEFAULT_MAX_LINE_BYTES,
         shutdown_timeouts: tuple[float, float] = DEFAULT_SHUTDOWN_TIMEOUTS,
     ) -> None:
-        if not isinstance(command, (str, os.PathLike)) or isinstance(args, (str, bytes)):
-            raise UsageError("command is one program and args a list: StdioClientTransport('python', ['server.py'])")
-        handed = {"capture": subprocess.PIPE, "null": subprocess.DEVNULL}.get(stderr) if isinstance(stderr, str) else stderr
-        if isinstance(stderr, str) and handed is None:
-            raise UsageError(f"stderr is None, 'capture', 'null', a file or a descriptor, not {stderr!r}")
+        _refuse_lists(command, args)
         self.emitter = Emitter()
-        self._command = Command(
-            [os.fspath(command), *map(os.fspath, args)], _environment(env, env_mode), cwd, handed
-        )
+        words = [os.fspath(command), *(os.fspath(word) for word in args)]
+        self._command = Command(words, _environment(env, env_mode), cwd, _stderr(stderr))
         self._patience = shutdown_timeouts
         self._limit = limit
         self._framer = LineFramer(limit)
@@ -133,8 +128,7 @@ class StdioClientTransport:
         child = self._child
         if child is None:
             raise NotConnected("call start() before send()")
-        single = isinstance(message, (JSONRPCRequest, JSONRPCResponse))
-        lines = [encode_message(each) for each in ((message,) if single else message)]
+        lines = encode_lines(message)
         if self._asked or self._announced or child.outbox.closed:
             raise ConnectionClosed("the server process is gone; start() runs it anew")
         for line in lines:
@@ -165,15 +159,14 @@ class StdioClientTransport:
         finally:
             # Cancelled means that the loop is ending: then there is no time for courtesy.
             child.dispose()
-            self._lines(self._framer.eof())
             self._announce()
 
     def _announce(self, error: Exception | None = None) -> None:
         """Emit ``close``, once, after an error if there is one."""
         if not self._announced:
+            self._lines(self._framer.eof())
             self._announced = True
             if error is not None:
-                self._lines(self._framer.eof())
                 self.emitter.emit("error", error)
             self.emitter.emit("close")
 
@@ -209,6 +202,20 @@ def create_stdio_client_transport(
     return StdioClientTransport(
         command, args, env, cwd=cwd, env_mode=env_mode, stderr=stderr, limit=limit, shutdown_timeouts=shutdown_timeouts
     )
+
+
+def _refuse_lists(command: object, args: object) -> None:
+    """The mistakes that untyped callers make most: a whole command line, and one argument without its list."""
+    if not isinstance(command, (str, os.PathLike)) or isinstance(args, (str, bytes)):
+        raise UsageError("command is one program and args a list: StdioClientTransport('python', ['server.py'])")
+
+
+def _stderr(given: Stderr) -> int | IO[bytes] | IO[str] | None:
+    if not isinstance(given, str):
+        return given
+    if given not in _STDERR:
+        raise UsageError(f"stderr is None, 'capture', 'null', a file or a descriptor, not {given!r}")
+    return _STDERR[given]
 
 
 def _environment(env: Mapping[str, str] | None, mode: str) -> dict[str, str] | None:

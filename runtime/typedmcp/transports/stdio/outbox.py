@@ -1,10 +1,10 @@
-"""Where bytes go out: lines collected and written once per turn of the loop, whatever they are written to.
+"""Where bytes go out: lines collected and written once per turn of the loop (or every 64 KiB), whatever they go to.
 
 Rules:
 - :meth:`Outbox.write` never blocks and never fails; a line is its text and exactly one LF.
 - What the peer does not take is kept.  Above :data:`HIGH_WATER` bytes the outbox says so to its owner, who reads no
-  more requests, and ``drain`` waits; below :data:`LOW_WATER` it says so again.  What is already on its way comes on top:
-  the bound is the high-water mark and the answers of the requests in flight.
+  more requests, and ``drain`` waits; below :data:`LOW_WATER` it says so again.  What is already on its way comes on
+  top: the bound is the high-water mark and the answers of the requests in flight.
 - When the way out breaks, ``on_lost`` is called once and further lines are dropped.
 - Pipes, sockets and terminals are written without blocking; other descriptors by a thread; file objects without a
   descriptor directly, as such objects are memory.
@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import BinaryIO, Final, TypeAlias
 
-from typedmcp.transports.stdio.source import descriptor, private_copy, watchable
+from typedmcp.transports.stdio.source import CHUNK, descriptor, private_copy, release, unblock, watchable
 
 HIGH_WATER: Final = 1024 * 1024
 LOW_WATER: Final = 256 * 1024
@@ -44,6 +44,7 @@ class Outbox:
         self._on_pressure = on_pressure
         self._on_lost = on_lost
         self._lines: list[bytes] = []
+        self._collected = 0
         self._scheduled = False
         self._waiting = 0
         self._pressed = False
@@ -53,7 +54,11 @@ class Outbox:
     def write(self, line: bytes) -> None:
         """Add a line."""
         self._lines.append(line)
-        if not self._scheduled:
+        self._collected += len(line)
+        if self._collected > CHUNK:
+            # Or one who sends in a loop, and so never lets the loop turn, would collect without bound.
+            self.flush()
+        elif not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self.flush)
 
@@ -69,6 +74,7 @@ class Outbox:
         self._lines.append(b"")
         data = b"\n".join(self._lines)
         self._lines.clear()
+        self._collected = 0
         if self.closed:
             return
         self._waiting += len(data)
@@ -138,8 +144,7 @@ class WatchedOutbox(Outbox):
         super().__init__(on_pressure, on_lost)
         self._fd = fd
         self._left: deque[memoryview] = deque()
-        self._blocking = os.get_blocking(fd)
-        os.set_blocking(fd, False)
+        self._blocking = unblock(fd)
 
     def _put(self, data: bytes) -> None:
         if self._left:
@@ -177,10 +182,7 @@ class WatchedOutbox(Outbox):
     def _release(self) -> None:
         self._loop.remove_writer(self._fd)
         self._left.clear()
-        if self._blocking:
-            with contextlib.suppress(OSError):
-                os.set_blocking(self._fd, True)
-        os.close(self._fd)
+        release(self._fd, self._blocking)
 
 
 class ThreadOutbox(Outbox):

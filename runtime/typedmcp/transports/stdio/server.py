@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT, Connection
 from typedmcp.core.emitter import Emitter
 from typedmcp.core.errors import ConnectionClosed, MessageError, NotConnected, TransportError, UsageError
-from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, JSONRPCResponse, decode_message, encode_message
+from typedmcp.core.jsonrpc import JSONRPCMessage, decode_message
 from typedmcp.core.transport import MCPServerInterface
-from typedmcp.transports.lines import DEFAULT_MAX_LINE_BYTES, BadLine, Line, LineFramer
+from typedmcp.transports.lines import DEFAULT_MAX_LINE_BYTES, BadLine, Line, LineFramer, encode_lines
 from typedmcp.transports.stdio.outbox import Outbox, Output, open_outbox
 from typedmcp.transports.stdio.source import Input, Source, open_source
 from typedmcp.transports.stdio.standard import Aside, set_input_aside, set_output_aside
@@ -93,18 +93,21 @@ class StdioServerTransport:
         outbox = self._outbox
         if outbox is None:
             raise NotConnected("call start() before send()")
-        single = isinstance(message, (JSONRPCRequest, JSONRPCResponse))
-        lines = [encode_message(each) for each in ((message,) if single else message)]
+        lines = encode_lines(message)
         if outbox.closed or self._closing is not None:
             raise ConnectionClosed("the stream is closed")
         for line in lines:
             outbox.write(line)
         await outbox.drain()
+        if outbox.closed:
+            raise ConnectionClosed("the peer went away while the message was written")
 
     async def close(self) -> None:
         """Write what is waiting, give the streams back and emit ``close``; a second call waits for the first."""
         if self._source is not None:
-            await asyncio.shield(self._close_soon())
+            self._end()
+            assert self._closing is not None
+            await asyncio.shield(self._closing)
 
     # -- opening and closing ---------------------------------------------------------------------------------------
 
@@ -123,14 +126,15 @@ class StdioServerTransport:
             source.close()
             raise
 
-    def _close_soon(self) -> asyncio.Task[None]:
+    def _end(self) -> None:
+        """Begin to close."""
         if self._closing is None:
             self._ended()
             self._closing = asyncio.get_running_loop().create_task(self._close())
-        return self._closing
 
     async def _close(self) -> None:
-        assert self._source is not None and self._outbox is not None
+        assert self._source is not None
+        assert self._outbox is not None
         self._source.pause()
         try:
             await self._outbox.flushed(_FAREWELL)
@@ -169,12 +173,13 @@ class StdioServerTransport:
         if error is not None:
             self.emitter.emit("error", _failure("reading", error))
         self._lines(self._framer.eof())
-        self._close_soon()
+        # Not at once: what came just before the end has had its first step by then, and may have answered.
+        asyncio.get_running_loop().call_soon(self._end)
 
     def _output_lost(self, error: Exception) -> None:
         if not isinstance(error, (BrokenPipeError, ConnectionResetError)):
             self.emitter.emit("error", _failure("writing", error))
-        self._close_soon()
+        self._end()
 
     def _pressure(self, high: bool) -> None:
         assert self._source is not None
@@ -204,16 +209,21 @@ class _Serving(StdioServerTransport):
     connection: Connection | None = None
 
     def __init__(
-        self, mcp: MCPServerInterface, input: Input | None, output: Output | None, limit: int, max_in_flight: int  # noqa: A002
+        self, mcp: MCPServerInterface, given: tuple[Input | None, Output | None], limit: int, max_in_flight: int
     ) -> None:
-        super().__init__(input, output, limit=limit)
+        super().__init__(*given, limit=limit)
         self._mcp = mcp
         self._max_in_flight = max_in_flight
         self.over = asyncio.Event()
         self.emitter.on("close", self.over.set)
 
     def _opened(self, outbox: Outbox) -> None:
-        self.connection = Connection(self._mcp, outbox.write, max_in_flight=self._max_in_flight)
+        self.connection = Connection(
+            self._mcp,
+            outbox.write,
+            max_in_flight=self._max_in_flight,
+            on_fault=lambda error: self.emitter.emit("error", error),
+        )
 
     def _received(self, message: JSONRPCMessage) -> None:
         assert self.connection is not None
@@ -247,7 +257,7 @@ class StdioServer:
         limit: int = DEFAULT_MAX_LINE_BYTES,
         max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
     ) -> None:
-        self._serving = _Serving(mcp, input, output, limit, max_in_flight)
+        self._serving = _Serving(mcp, (input, output), limit, max_in_flight)
 
     @property
     def transport(self) -> StdioServerTransport:
@@ -292,7 +302,7 @@ def create_stdio_server(
     limit: int = DEFAULT_MAX_LINE_BYTES,
     max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
 ) -> StdioServer:
-    """Serve `mcp` on newline-delimited JSON-RPC: ``await create_stdio_server(mcp).serve()``.
+    """The handle of a server on newline-delimited JSON-RPC, whose ``serve`` does all that is needed.
 
     Args:
         mcp: The server.

@@ -48,9 +48,8 @@ class WatchedSource:
         self._on_data = on_data
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
-        self._blocking = os.get_blocking(fd)
         self._done = False
-        os.set_blocking(fd, False)
+        self._blocking = unblock(fd)
 
     def resume(self) -> None:
         if not self._done:
@@ -65,11 +64,7 @@ class WatchedSource:
             return
         self.pause()
         self._done = True
-        if self._blocking:
-            with contextlib.suppress(OSError):
-                # The mode is shared with every copy of the descriptor, those in other processes included.
-                os.set_blocking(self._fd, True)
-        os.close(self._fd)
+        release(self._fd, self._blocking)
         self._fd = -1
 
     def _readable(self) -> None:
@@ -228,6 +223,23 @@ def watchable(fd: int) -> bool:
         return False
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
+
+
+def unblock(fd: int) -> bool:
+    """Make a descriptor non-blocking; whether it was blocking before."""
+    if sys.platform == "win32":
+        return False
+    blocking = os.get_blocking(fd)
+    os.set_blocking(fd, False)
+    return blocking
+
+
+def release(fd: int, blocking: bool) -> None:
+    """Close a descriptor.  Its mode is shared with its copies, in other processes too: `blocking` puts it back."""
+    if sys.platform != "win32" and blocking:
+        with contextlib.suppress(OSError):
+            os.set_blocking(fd, True)
+    os.close(fd)
 
 
 def private_copy(fd: int) -> int:

@@ -1,0 +1,177 @@
+"""From the TARGET of a command line to a conversation with the server it names."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+import shutil
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from typedmcp.cli.loading import Spec, load_server, quiet_output, read_spec
+from typedmcp.cli.output import Failure, Misuse, Unreachable, show_json
+
+if TYPE_CHECKING:
+    from typedmcp.client.client import MCPClient
+    from typedmcp.core.errors import TypedMCPError
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_TIMEOUT = 30.0
+_PROBE = 5.0
+
+TARGET_HELP = """\b
+TARGET is one argument:
+  server.py, server.py:NAME     a file with an App or MCPServer in it
+  package.module[:NAME]         a module with one
+  "python server.py --flag"     a command that serves on stdio, in quotes;
+                                "env KEY=value ..." sets variables for it
+Addresses (http://...) are not supported yet.
+"""
+
+
+class Target(NamedTuple):
+    """Whom to talk to: a server loaded into this process, or a command."""
+
+    spec: Spec | None
+    command: tuple[str, ...]
+
+
+class Connection(NamedTuple):
+    """How to talk: the revision, if one is pinned, and the seconds each request may take."""
+
+    protocol: str | None
+    timeout: float
+
+
+def connection_options(command: Command) -> Command:
+    """The options of every command that talks to a server."""
+    protocol = click.option("--protocol", metavar="VERSION", help="Speak this revision of the protocol and no other.")
+    timeout = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long each request may take.",
+    )
+    return protocol(timeout(command))
+
+
+def read_target(words: Sequence[str]) -> Target:
+    """The target that one argument, or the words of a command, stands for.
+
+    Raises:
+        Misuse: it is neither a file, nor a module, nor a command.
+    """
+    if len(words) > 1:
+        return Target(None, tuple(words))
+    text = words[0]
+    if "://" in text.partition(" ")[0]:
+        raise Misuse(f"{text} is an address, and only files, modules and commands are supported so far.")
+    spec = read_spec(text)
+    if spec is not None and (spec.is_file or spec.name or _is_module(spec.place)):
+        return Target(spec, ())
+    try:
+        command = shlex.split(text, posix=os.name != "nt")
+    except ValueError as error:
+        raise Misuse(f"{text!r} cannot be split into words: {error}.") from None
+    if not command:
+        raise Misuse("TARGET is empty; name a file, a module, or a command in quotes.")
+    if len(command) == 1 and shutil.which(command[0]) is None:
+        folder = os.path.isdir(command[0])
+        kinds = "a folder, not a file with a server" if folder else "no Python file, no module and no program"
+        raise Misuse(f"{text!r} is {kinds}; name server.py, package.module, or a command in quotes.")
+    return Target(None, tuple(command))
+
+
+def _is_module(name: str) -> bool:
+    """Whether the current folder or ``sys.path`` has a module; nothing of it runs."""
+    import importlib.machinery
+    import sys
+
+    top = name.partition(".")[0]
+    return importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path]) is not None
+
+
+def check_protocol(version: str | None) -> None:
+    """Refuse a revision that does not exist before anything is started."""
+    from typedmcp_wire.revisions import REVISIONS
+
+    if version is not None and version not in REVISIONS:
+        close = difflib.get_close_matches(version, REVISIONS, 1)
+        advice = f"did you mean {close[0]}? Known are" if close else "known are"
+        raise Misuse(f"{version!r} is no revision of the protocol; {advice} {', '.join(REVISIONS)}.")
+
+
+def converse(target: Target, connection: Connection, work: Callable[[MCPClient], Awaitable[T]]) -> T:
+    """Connect, do the work, disconnect; what a server in this process prints goes to standard error meanwhile.
+
+    Raises:
+        Failure: any of that went wrong.
+    """
+    import asyncio
+
+    from typedmcp.core.errors import TypedMCPError
+
+    check_protocol(connection.protocol)
+    server = load_server(target.spec) if target.spec is not None else list(target.command)
+    try:
+        with nullcontext() if target.spec is None else quiet_output():
+            return asyncio.run(_converse(server, connection, work))
+    except TypedMCPError as error:
+        raise failure_of(error) from error
+
+
+async def _converse(server: Any, connection: Connection, work: Callable[[MCPClient], Awaitable[T]]) -> T:
+    from typedmcp.core.errors import PeerError
+    from typedmcp.targets import connect
+
+    timeout = connection.timeout
+    connecting = connect(server, version=connection.protocol, timeout=timeout, probe_timeout=min(timeout, _PROBE))
+    try:
+        client = await connecting
+    except PeerError as error:
+        raise Unreachable(f"The server refused to connect: {error}.") from error
+    try:
+        return await work(client)
+    finally:
+        await client.disconnect()
+
+
+def failure_of(error: TypedMCPError) -> Failure:
+    """How a command ends because of an error of the library."""
+    from typedmcp.core.errors import InvalidResult, MCPError, RequestTimeout, TransportError, UsageError
+
+    text = _sentence(str(error))
+    if isinstance(error, UsageError):
+        return Misuse(text)
+    if isinstance(error, MCPError):
+        show_json_data(error)
+        return Failure(f"The server refused: {text}")
+    if isinstance(error, RequestTimeout):
+        return Unreachable(f"No answer: {error.method} took longer than {error.seconds:g} s; see --timeout.")
+    if isinstance(error, TransportError):
+        return Unreachable(f"{text}\nRun the server's command by itself to see what it says.")
+    if isinstance(error, InvalidResult):
+        each = "".join(f"\n  {entry.message}" for entry in error.violations)
+        return Unreachable(f"The server broke the protocol: {text}{each}")
+    return Unreachable(text)
+
+
+def show_json_data(error: Any) -> None:
+    """Show what a JSON-RPC error says beyond its sentence, on standard error."""
+    from msgspec import UNSET
+
+    if error.data is not UNSET and error.data is not None:
+        show_json(error.data, err=True)
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "?", "!")) else f"{text}."

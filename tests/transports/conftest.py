@@ -1,0 +1,8 @@
+"""Lets the tests import what their server scripts share with them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "servers"))
