@@ -27,12 +27,17 @@ def main() -> None:
     default=ROOT / "generated" / "typedmcp_wire",
     help="The package folder to write.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 and name each file that is not as the schema gives it.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit 1 and name each file that is not as the schema gives it."
+)
 def generate(schema: Path, out: Path, check: bool) -> None:
     """Write structs, guards, method table, client stub, servicers and plain schemas.
 
     Prints what changed since the output that is there: types, fields and methods, with the revisions concerned.
     """
+    if not output.is_output(out):
+        click.echo(f"error: {out} has files, and is no output of this generator; name another folder with --out", err=True)
+        sys.exit(2)
     try:
         source = load(schema)
         files = _build(source)

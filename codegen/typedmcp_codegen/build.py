@@ -64,7 +64,9 @@ def _schemas(source: Source) -> dict[str, bytes]:
         try:
             Draft202012Validator.check_schema(document)
         except SchemaError as error:
-            raise SourceError(f"{revision}.schema.json", error.json_path, f"is no JSON Schema: {error.message}") from error
+            raise SourceError(
+                f"{revision}.schema.json", error.json_path, f"is no JSON Schema: {error.message}"
+            ) from error
         files[f"schemas/{revision}.schema.json"] = _json(document)
     files["schemas/methods.json"] = _json(method_table(source))
     return files
@@ -91,13 +93,13 @@ def method_table(source: Source) -> Schema:
 
 def _check_present(source: Source, revision: str, methods: Schema) -> None:
     """A method's params and result must be part of each revision that has the method."""
-    definitions = {
-        name: schema for document in source.documents.values() for name, schema in document["$defs"].items()
-    }
+    definitions = {name: schema for document in source.documents.values() for name, schema in document["$defs"].items()}
     for name, entry in methods.items():
         for key in ("params", "result"):
             if key in entry and not projection.exists(definitions[entry[key]], revision):
-                raise SourceError(METHODS, f"/methods/{name.replace('/', '~1')}/{key}", f"{revision} has no {entry[key]}")
+                raise SourceError(
+                    METHODS, f"/methods/{name.replace('/', '~1')}/{key}", f"{revision} has no {entry[key]}"
+                )
 
 
 def _file_of(source: Source, definition: str) -> str:

@@ -12,6 +12,7 @@ Rules:
 from __future__ import annotations
 
 import functools
+import keyword
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +27,8 @@ _NAMES = {"_meta": "meta", "$schema": "schema_"}
 
 
 class Kind(StrEnum):
+    """What a definition is in Python."""
+
     STRUCT = "struct"
     OPEN = "open"
     UNION = "union"
@@ -64,6 +67,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Definition:
+    """One definition, classified."""
+
     domain: str
     name: str
     kind: Kind
@@ -80,8 +85,9 @@ def snake(name: str) -> str:
     """The Python spelling of a wire name: ``inputSchema`` becomes ``input_schema``."""
     if name in _NAMES:
         return _NAMES[name]
-    spaced = re.sub(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z])(?=[a-z])", r"_\1\2", name)
-    return spaced.lower()
+    spaced = re.sub(r"(?<=[a-z0-9])([A-Z])|(?<=[A-Z])([A-Z])(?=[a-z])", r"_\1\2", re.sub(r"\W", "_", name))
+    lowered = spaced.lower()
+    return f"{lowered}_" if keyword.iskeyword(lowered) else lowered
 
 
 class Model:
@@ -112,6 +118,7 @@ class Model:
         description = schema.get("description", "")
         if kind is Kind.STRUCT:
             fields = tuple(self._field(domain, name, schema, wire) for wire in schema["properties"])
+            self._refuse_doubles(domain, name, fields)
             tag = self._tag(schema)
             return Definition(domain, name, kind, schema, description, fields, tag)
         if kind is Kind.UNION:
@@ -123,6 +130,16 @@ class Model:
             return Definition(domain, name, kind, schema, description, members=members, picked=picked)
         return Definition(domain, name, kind, schema, description)
 
+    def _refuse_doubles(self, domain: str, owner: str, fields: tuple[Field, ...]) -> None:
+        owners: dict[str, str] = {}
+        for entry in fields:
+            place = pointer("$defs", owner, "properties", entry.wire)
+            if not entry.name.isidentifier():
+                raise SourceError(f"{domain}.json", place, f"{entry.name!r} is no Python identifier")
+            if owners.setdefault(entry.name, entry.wire) != entry.wire:
+                text = f"is {entry.name} in Python, as {owners[entry.name]!r} is"
+                raise SourceError(f"{domain}.json", place, text)
+
     def _kind(self, domain: str, schema: Schema) -> Kind:
         if "anyOf" in schema:
             members = list(self._members(domain, schema))
@@ -133,7 +150,12 @@ class Model:
             target = self.definition(self.reference(domain, schema))
             return Kind.OPEN if target.kind is Kind.OPEN else Kind.ALIAS
         if schema.get("type") == "object":
-            if schema.get("additionalProperties") is True or set(schema) <= {"type", "description", "x-since", "x-until"}:
+            if schema.get("additionalProperties") is True or set(schema) <= {
+                "type",
+                "description",
+                "x-since",
+                "x-until",
+            }:
                 return Kind.OPEN
             return Kind.STRUCT if "properties" in schema else Kind.ALIAS
         return Kind.ALIAS
@@ -192,8 +214,7 @@ class Model:
     def _always_required(self, parent: Schema, wire: str, schema: Schema) -> bool:
         revisions = [name for name in self.source.revision_names if projection.exists(parent, name)]
         return all(
-            projection.exists(schema, name) and projection.required_in(wire, schema, parent, name)
-            for name in revisions
+            projection.exists(schema, name) and projection.required_in(wire, schema, parent, name) for name in revisions
         )
 
     def _admits_null(self, domain: str, schema: Schema) -> bool:

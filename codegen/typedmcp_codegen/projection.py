@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typedmcp_codegen.source import Schema, Source
+from typedmcp_codegen.source import Schema, Source, is_array, is_object
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,7 +36,7 @@ def required_in(name: str, schema: Schema, parent: Schema, revision: str) -> boo
 
 def at(schema: Any, revision: str) -> Any:
     """`schema` as `revision` has it: no annotations, references flattened to ``#/$defs/Name``."""
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return schema
     for entry in schema.get("x-revisions", []):
         if entry.get("since", revision) <= revision <= entry.get("until", revision):
@@ -96,13 +96,13 @@ def dangling(document: Schema) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
 
     def visit(owner: str, node: Any) -> None:
-        if isinstance(node, dict):
+        if is_object(node):
             reference = node.get("$ref")
             if isinstance(reference, str) and reference.rpartition("/")[2] not in document["$defs"]:
                 found.append((owner, reference.rpartition("/")[2]))
             for child in node.values():
                 visit(owner, child)
-        elif isinstance(node, list):
+        elif is_array(node):
             for child in node:
                 visit(owner, child)
 

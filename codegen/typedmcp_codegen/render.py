@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 import jinja2
@@ -32,8 +33,8 @@ def environment() -> jinja2.Environment:
     )
     env.filters["docstring"] = docstring
     env.filters["literal"] = literal
-    env.filters["tuple"] = lambda names: literal(tuple(names))
-    env.filters["frozenset"] = lambda names: f"frozenset({literal(tuple(names)) if names else ''})"
+    env.filters["tuple"] = tuple_literal
+    env.filters["frozenset"] = frozenset_literal
     return env
 
 
@@ -42,6 +43,17 @@ def literal(value: object) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=True)
     return repr(value)
+
+
+def tuple_literal(names: Iterable[str]) -> str:
+    """A Python literal for a tuple of strings."""
+    return literal(tuple(names))
+
+
+def frozenset_literal(names: Iterable[str]) -> str:
+    """A Python expression for a frozenset of strings."""
+    listed = tuple(names)
+    return f"frozenset({literal(listed)})" if listed else "frozenset()"
 
 
 def render(template: str, **variables: Any) -> str:

@@ -94,7 +94,9 @@ def _method(source: Source, model: Model, name: str, entry: Schema) -> dict[str,
         "arguments": _arguments(model, schema),
         # The client fills these in; a struct that demands them is begun empty.
         "machinery": ", ".join(
-            f"{entry.name}={{}}" for entry in schema.fields if entry.wire in MACHINERY and entry.absence is Absence.REQUIRED
+            f"{entry.name}={{}}"
+            for entry in schema.fields
+            if entry.wire in MACHINERY and entry.absence is Absence.REQUIRED
         ),
     }
 
@@ -173,5 +175,3 @@ def _imports(model: Model, methods: list[dict[str, Any]]) -> list[str]:
         for argument in method["arguments"]:
             names |= dict.fromkeys(argument.get("uses", "").split())
     return [f"from {PACKAGE}.{model.domain(name)} import {name}" for name in sorted(names)]
-
-

@@ -149,7 +149,10 @@ def hint_schema(model: Model, domain: str, schema: Schema) -> Schema:
         return {"type": "array", "items": hint_schema(model, domain, schema.get("items", {}))}
     if kinds == "object":
         values = schema.get("additionalProperties", True)
-        return {"type": "object", "additionalProperties": values if values is True else hint_schema(model, domain, values)}
+        return {
+            "type": "object",
+            "additionalProperties": values if values is True else hint_schema(model, domain, values),
+        }
     return {"type": kinds} if kinds else {}
 
 

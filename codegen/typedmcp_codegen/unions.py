@@ -7,7 +7,7 @@ from typing import Any
 
 from typedmcp_codegen.model import Definition, Kind, Member, Model
 from typedmcp_codegen.render import literal
-from typedmcp_codegen.source import Schema, walk
+from typedmcp_codegen.source import Schema, is_array, is_object, walk
 
 _SCALARS = {"string": "str", "integer": "int", "number": "int | float", "boolean": "bool", "null": "None"}
 
@@ -60,7 +60,9 @@ def layout(model: Model, definition: Definition) -> dict[str, Any]:
         "name": definition.name,
         "doc": documentation(definition),
         "hint": hint,
-        "members": "" if not definition.picked else f"({', '.join(_run_time(model, member) for member in definition.members)},)",
+        "members": ""
+        if not definition.picked
+        else f"({', '.join(_run_time(model, member) for member in definition.members)},)",
         "picked": definition.picked,
         "steps": _steps(model, definition) if definition.picked else [],
         "uses": list(uses),
@@ -112,13 +114,13 @@ def hint(model: Model, domain: str, schema: Schema, uses: dict[str, None]) -> st
     if "const" in schema:
         return f"Literal[{literal(schema['const'])}]"
     kinds = schema.get("type")
-    if isinstance(kinds, list):
+    if is_array(kinds):
         return " | ".join(_SCALARS[kind] for kind in kinds)
     if kinds == "array":
         return f"list[{hint(model, domain, schema.get('items', {}), uses)}]"
     if kinds == "object":
         values = schema.get("additionalProperties")
-        return f"dict[str, {hint(model, domain, values, uses) if isinstance(values, dict) else 'Any'}]"
+        return f"dict[str, {hint(model, domain, values, uses) if is_object(values) else 'Any'}]"
     return _SCALARS.get(str(kinds), "Any")
 
 
@@ -141,7 +143,9 @@ def _steps(model: Model, definition: Definition) -> list[dict[str, str]]:
     default = next((member for member in objects if member.when is None), objects[-1])
     for member in objects:
         if member.when is not None and member is not default:
-            steps.append({"test": f"type(value) is dict and {_test(member.when, 'value')}", "choice": str(member.definition)})
+            steps.append(
+                {"test": f"type(value) is dict and {_test(member.when, 'value')}", "choice": str(member.definition)}
+            )
     steps.append({"test": "", "choice": str(default.definition)})
     return steps
 
@@ -153,6 +157,6 @@ def _test(when: Schema, value: str) -> str:
         return f"type({value}.get({literal(head)})) is dict and {_test({tail: wanted}, f'{value}[{literal(head)}]')}"
     if wanted is True:
         return f"{literal(head)} in {value}"
-    if isinstance(wanted, list):
+    if is_array(wanted):
         return f"{value}.get({literal(head)}) in ({', '.join(map(literal, wanted))})"
     return f"{value}.get({literal(head)}) == {literal(wanted)}"

@@ -76,7 +76,11 @@ async def talk(revision: str) -> list[tuple[str, Any]]:
 
 def check(revision: str, messages: list[tuple[str, Any]]) -> int:
     """How many messages break the protocol; each violation is printed."""
-    methods = {(sender, message["id"]): message["method"] for sender, message in messages if "method" in message and "id" in message}
+    methods = {
+        (sender, message["id"]): message["method"]
+        for sender, message in messages
+        if "method" in message and "id" in message
+    }
     bad = 0
     for sender, message in messages:
         asker = "client" if sender == "server" else "server"

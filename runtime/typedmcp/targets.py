@@ -87,10 +87,12 @@ def transport_for(
         try:
             target = shlex.split(target)
         except ValueError as error:
-            raise UsageError(f"the command {target!r} cannot be split into words: {error}; give a list of words") from None
+            raise UsageError(
+                f"the command {target!r} cannot be split into words: {error}; give a list of words"
+            ) from None
     if isinstance(target, Sequence) and not isinstance(target, (bytes, bytearray, memoryview)):
         return _command([str(word) for word in target], env, cwd)
-    server = getattr(target, "server", target)
+    server: Any = getattr(target, "server", target)
     if hasattr(server, "dispatch"):
         from typedmcp.transports.memory import serve_memory
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typedmcp_wire.revisions import LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_KEY
 
 from typedmcp import MCPClient, connect, validate_message
+from typedmcp_wire.revisions import LATEST_PROTOCOL_VERSION, PROTOCOL_VERSION_KEY
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -296,7 +296,7 @@ class Connection:
 
 
 @contextlib.asynccontextmanager
-async def talking(target: Any, **options: Any) -> AsyncIterator[Connection]:
+async def _connected(target: Any, **options: Any) -> AsyncIterator[Connection]:
     """Our client, connected to a command, a transport or whatever else `connect` takes."""
     notifications: list[Any] = []
     errors: list[Exception] = []
@@ -305,9 +305,9 @@ async def talking(target: Any, **options: Any) -> AsyncIterator[Connection]:
         yield Connection(client, notifications, errors)
 
 
-@pytest.fixture
-def talk() -> Callable[..., contextlib.AbstractAsyncContextManager[Connection]]:
-    return talking
+@pytest.fixture(scope="session")
+def connected() -> Callable[..., contextlib.AbstractAsyncContextManager[Connection]]:
+    return _connected
 
 
 # -- nothing is left behind --------------------------------------------------------------------------------------------
@@ -320,15 +320,21 @@ def token() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, value)
         yield value
+        _clean_up(set(), value)
 
 
 @pytest.fixture(autouse=True)
 def no_leftovers(token: str) -> Iterator[None]:
     """Every process a test has started must be gone, and reaped, when the test is over."""
-    before = _children()
+    before = processes(token) | _children()
     yield
+    _clean_up(before, token)
+
+
+def _clean_up(before: set[int], token: str) -> None:
+    """Wait for the processes that were not there before to go, and complain about those that do not."""
     deadline = time.monotonic() + 5
-    while (left := processes(token) | (_children() - before)) and time.monotonic() < deadline:
+    while (left := (processes(token) | _children()) - before) and time.monotonic() < deadline:
         time.sleep(0.02)
     names = {pid: _named(pid) for pid in left}
     for pid in left:
@@ -346,6 +352,11 @@ def processes(token: str) -> set[int]:
             if needle in (entry / "environ").read_bytes() and int(entry.name) != os.getpid():
                 found.add(int(entry.name))
     return found
+
+
+@pytest.fixture(scope="session")
+def running() -> Callable[[str], set[int]]:
+    return processes
 
 
 def _children() -> set[int]:

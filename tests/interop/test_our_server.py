@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ class Talk:
 
 
 @pytest.fixture(scope="module", params=list(CLIENTS))
-def talk(request: pytest.FixtureRequest, drive: Callable[..., dict[str, Any]], tmp_path_factory: Any, watch_at: Any) -> Talk:
+def talk(request: Any, drive: Any, tmp_path_factory: Any, watch_at: Any) -> Talk:
     """One conversation for all tests below: the calculator with a few tools more."""
     python, script, mode = CLIENTS[request.param]
     watch = watch_at(tmp_path_factory.mktemp("talk") / "watched.jsonl")

@@ -51,10 +51,15 @@ class ProgressView:
     def _advance(self, share: float, text: str) -> None:
         if self._bar is None:
             # ProgressBar's own class is not public; the function is a context manager that can be left later.
-            self._bar = click.progressbar(length=_STEPS, file=sys.stderr, item_show_func=str, show_pos=False)
+            self._bar = click.progressbar(length=_STEPS, file=sys.stderr, item_show_func=_label, show_pos=False)
             self._bar.__enter__()
         step = int(share * _STEPS) - self._bar.pos
         self._bar.update(step, text)
+
+
+def _label(text: object) -> str:
+    """What stands beside the bar; nothing before the first report."""
+    return "" if text is None else str(text)
 
 
 class ReadingView:

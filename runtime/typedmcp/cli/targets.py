@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from typedmcp.cli.loading import Spec, load_server, quiet_output, read_spec
-from typedmcp.cli.output import Failure, Misuse, Unreachable, show_json
+from typedmcp.cli.output import Failure, Misuse, Unreachable, printable, show_json, show_text
 
 if TYPE_CHECKING:
     from typedmcp.client.client import MCPClient
@@ -133,7 +133,13 @@ async def _converse(server: Any, connection: Connection, work: Callable[[MCPClie
     from typedmcp.targets import connect
 
     timeout = connection.timeout
-    connecting = connect(server, version=connection.protocol, timeout=timeout, probe_timeout=min(timeout, _PROBE))
+    connecting = connect(
+        server,
+        version=connection.protocol,
+        timeout=timeout,
+        probe_timeout=min(timeout, _PROBE),
+        on={"error": _warn},
+    )
     try:
         client = await connecting
     except PeerError as error:
@@ -142,6 +148,15 @@ async def _converse(server: Any, connection: Connection, work: Callable[[MCPClie
         return await work(client)
     finally:
         await client.disconnect()
+
+
+def _warn(error: BaseException) -> None:
+    """Say what the server does wrong beside its answers, such as printing to standard output."""
+    from typedmcp.core.errors import PeerError
+
+    # Whatever else goes wrong ends the command, and is told then.
+    if isinstance(error, PeerError):
+        show_text(f"Warning: {printable(str(error))}", err=True)
 
 
 def failure_of(error: TypedMCPError) -> Failure:

@@ -19,19 +19,6 @@ from typing import Any, TypeVar, Unpack
 
 import msgspec
 from msgspec import UNSET
-from typedmcp_wire.client_stub import CallOptions, ClientStub
-from typedmcp_wire.codec import decoder, to_builtins
-from typedmcp_wire.methods import Method
-from typedmcp_wire.revisions import (
-    CLIENT_CAPABILITIES_KEY,
-    CLIENT_INFO_KEY,
-    HANDSHAKE_REVISIONS,
-    METHOD_NOT_FOUND,
-    PROGRESS_TOKEN_KEY,
-    PROTOCOL_VERSION_KEY,
-)
-from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
-from typedmcp_wire.types.lifecycle import CancelledNotificationParams, ProgressNotificationParams
 
 from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT, Agreement, negotiate
 from typedmcp.client.pending import Pending, PendingTable
@@ -57,6 +44,19 @@ from typedmcp.core.jsonrpc import (
     params_text,
 )
 from typedmcp.core.transport import ClientTransportInterface
+from typedmcp_wire.client_stub import CallOptions, ClientStub
+from typedmcp_wire.codec import decoder, to_builtins
+from typedmcp_wire.methods import Method
+from typedmcp_wire.revisions import (
+    CLIENT_CAPABILITIES_KEY,
+    CLIENT_INFO_KEY,
+    HANDSHAKE_REVISIONS,
+    METHOD_NOT_FOUND,
+    PROGRESS_TOKEN_KEY,
+    PROTOCOL_VERSION_KEY,
+)
+from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
+from typedmcp_wire.types.lifecycle import CancelledNotificationParams, ProgressNotificationParams
 
 logger = logging.getLogger("typedmcp")
 
@@ -262,7 +262,8 @@ class MCPClient(ClientStub):
         if not method.sent_by("client", revision):
             known = sorted(method.client)
             raise UnsupportedMethod(f"{revision} has no {method.name}; it is part of {', '.join(known) or 'none'}")
-        return await self._exchange(revision, method, params, options, withdraw=method.cancellable)
+        result: R = await self._exchange(revision, method, params, options, withdraw=method.cancellable)
+        return result
 
     async def _ask(self, revision: str, method: Method[Any, Any], params: Any, timeout: float | None) -> Any:
         """One request of the negotiation, before a revision is agreed on.
@@ -387,7 +388,9 @@ class MCPClient(ClientStub):
     def _asked(self, request: JSONRPCRequest) -> None:
         """A request of the server: `ping` is answered, others are not served; the modern era has none."""
         if self._agreement is not None and self._agreement.revision not in HANDSHAKE_REVISIONS:
-            self._emitter.emit("error", InvalidResult(f"the server sent a request ({request.method}), which it may not"))
+            self._emitter.emit(
+                "error", InvalidResult(f"the server sent a request ({request.method}), which it may not")
+            )
         elif request.method == "ping":
             self._send_soon(JSONRPCResponse(id=request.id, result={}))
         else:

@@ -17,6 +17,9 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+
+from typedmcp.core.narrow import is_array, is_object
+from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestTimeout, UsageError
 from typedmcp_wire.codec import convert
 from typedmcp_wire.methods import DISCOVER, INITIALIZE, Method
 from typedmcp_wire.revisions import (
@@ -33,8 +36,6 @@ from typedmcp_wire.revisions import (
 from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
 from typedmcp_wire.types.jsonrpc import RequestParams
 from typedmcp_wire.types.lifecycle import DiscoverResult, InitializeRequestParams
-
-from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestTimeout, UsageError
 
 DEFAULT_PROBE_TIMEOUT = 5.0
 _MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY})
@@ -186,8 +187,8 @@ async def _initialize(
 
 def _listed(error: MCPError) -> list[str]:
     """The revisions an error of a modern server names."""
-    supported = error.data.get("supported") if isinstance(error.data, dict) else None
-    return [entry for entry in supported if isinstance(entry, str)] if isinstance(supported, list) else []
+    supported = error.data.get("supported") if is_object(error.data) else None
+    return [entry for entry in supported if isinstance(entry, str)] if is_array(supported) else []
 
 
 def _newest(listed: Iterable[str], known: Iterable[str]) -> str | None:

@@ -7,11 +7,12 @@ import re
 from typing import Any
 
 import msgspec
+
+from typedmcp.core.narrow import is_object
+from typedmcp.core.errors import InvalidResult, MessageError
 from typedmcp_wire.methods import Method
 from typedmcp_wire.types.input import InputRequiredResult
 from typedmcp_wire.types.tasks import CreateTaskResult
-
-from typedmcp.core.errors import InvalidResult, MessageError
 
 _COMPLETE = (None, "complete")
 
@@ -26,7 +27,7 @@ def check_result(result: Any, method: Method[Any, Any]) -> Any:
         raise InvalidResult(f"{method.name} asks for input, which this client has not offered to give")
     if isinstance(result, CreateTaskResult):
         raise InvalidResult(f"{method.name} was answered with a task, which this client has not asked for")
-    kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
+    kind = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
     if kind not in _COMPLETE:
         raise InvalidResult(f"{method.name} was answered with the unknown resultType {kind!r}")
     return result
@@ -47,7 +48,9 @@ def invalid_result(method: Method[Any, Any], text: bytes, revision: str, error: 
     return InvalidResult(f"the result of {method.name} {kind}: {error}")
 
 
-_BEGINS_AS_ANSWER = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"\s*:')
+_BEGINS_AS_ANSWER = re.compile(
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"\s*:'
+)
 
 
 def unreadable_answer(error: MessageError) -> tuple[int | None, InvalidResult]:
@@ -63,7 +66,7 @@ def unreadable_answer(error: MessageError) -> tuple[int | None, InvalidResult]:
         begun = _BEGINS_AS_ANSWER.match(error.frame)
         number = int(begun[1]) if begun else None
     else:
-        if isinstance(value, dict) and "method" not in value:
+        if is_object(value) and "method" not in value:
             number = value.get("id")
         if _has_half_pair(value):
             text = f"the answer cannot be read, it holds half of a surrogate pair: {error}"

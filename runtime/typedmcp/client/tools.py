@@ -10,9 +10,8 @@ from msgspec import Struct
 from typedmcp.core.errors import InvalidResult
 
 if TYPE_CHECKING:
-    from typedmcp_wire.types.tools import Tool as ToolDescriptor
-
     from typedmcp.client.client import MCPClient
+    from typedmcp_wire.types.tools import Tool as ToolDescriptor
 
 MAX_PAGES = 10_000
 

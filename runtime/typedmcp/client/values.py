@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET
+
+from typedmcp.core.narrow import is_object
+from typedmcp.core.errors import ToolError
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
-
-from typedmcp.core.errors import ToolError
 
 
 def text_of(result: CallToolResult) -> str:
@@ -38,7 +39,7 @@ def value_of(result: CallToolResult) -> Any:
     structured = result.structured_content
     if structured is UNSET:
         return _parsed(text)
-    if isinstance(structured, dict) and structured.keys() == {"result"}:
+    if is_object(structured) and structured.keys() == {"result"}:
         inner = structured["result"]
         if inner == text or (text and inner == _parsed(text)):
             return inner

@@ -21,12 +21,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
-from typedmcp_wire.codec import decoder
-from typedmcp_wire.methods import METHODS, Method
-from typedmcp_wire.revisions import BATCH_REVISIONS, INTERNAL_ERROR, INVALID_REQUEST, NULL_ID_REVISIONS
-from typedmcp_wire.types.base import ClientCapabilities, Implementation
 
-from typedmcp.core.errors import ConnectionClosed, MCPError, MessageError, RequestTimeout
+from typedmcp.core.errors import ConnectionClosed, InvalidResult, MCPError, MessageError, RequestTimeout
 from typedmcp.core.jsonrpc import (
     JSONRPCErrorData,
     JSONRPCRequest,
@@ -38,6 +34,10 @@ from typedmcp.core.jsonrpc import (
     split_batch,
 )
 from typedmcp.core.transport import MCPServerInterface
+from typedmcp_wire.codec import decoder
+from typedmcp_wire.methods import METHODS, Method
+from typedmcp_wire.revisions import BATCH_REVISIONS, INTERNAL_ERROR, INVALID_REQUEST, NULL_ID_REVISIONS
+from typedmcp_wire.types.base import ClientCapabilities, Implementation
 
 logger = logging.getLogger("typedmcp")
 
@@ -103,6 +103,7 @@ class Connection:
         self._on_fault = on_fault
         self._in_flight: dict[Key, asyncio.Task[Any]] = {}
         self._cancelled: set[Key] = set()
+        self._initializing: asyncio.Task[Any] | None = None
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._ids = itertools.count(1)
         self._loop = asyncio.get_running_loop()
@@ -129,7 +130,11 @@ class Connection:
         """
         if self.closed:
             return
-        if is_array(error.frame) and self.handshake is not None and self.handshake.revision in BATCH_REVISIONS:
+        array = is_array(error.frame)
+        if array and self._initializing is not None and not self._initializing.done():
+            # Sent right behind the handshake: only its outcome tells whether this is a batch.
+            self._initializing.add_done_callback(lambda _: self.receive_malformed(error))
+        elif array and self.handshake is not None and self.handshake.revision in BATCH_REVISIONS:
             self._batch(error.frame)
         elif error.answer:
             self._write(encode_message(self.refusal(error)))
@@ -146,14 +151,20 @@ class Connection:
         request_id = request.id
         assert not isinstance(request_id, msgspec.UnsetType)
         key = (type(request_id), request_id)
-        if key in self._in_flight:
-            self._refuse(request_id, INVALID_REQUEST, "A request with this id is still in flight.")
-        elif len(self._in_flight) >= self._max_in_flight:
-            self._refuse(request_id, INTERNAL_ERROR, "Too many requests in flight.", {"limit": self._max_in_flight})
+        if key in self._in_flight or len(self._in_flight) >= self._max_in_flight:
+            self._write(encode_message(self._not_now(key)))
         else:
             task = start_task(self._serve(key, request), self._loop)
             if not task.done():
                 self._in_flight[key] = task
+                if request.method == "initialize":
+                    self._initializing = task
+
+    def _not_now(self, key: Key) -> JSONRPCResponse:
+        """The refusal of a request while others are in flight."""
+        if key in self._in_flight:
+            return _failed(key[1], INVALID_REQUEST, "A request with this id is still in flight.")
+        return _failed(key[1], INTERNAL_ERROR, "Too many requests in flight.", {"limit": self._max_in_flight})
 
     async def _serve(self, key: Key, request: JSONRPCRequest) -> None:
         try:
@@ -163,9 +174,9 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - MCPServer answers its own faults; other servers may not
             self._faulted(error)
             if key not in self._cancelled and not self.closed:
-                self._refuse(key[1], INTERNAL_ERROR, "Internal error")
+                self._write(encode_message(_failed(key[1], INTERNAL_ERROR, "Internal error")))
         finally:
-            self._in_flight.pop(key, None)
+            self._done(key)
 
     def _faulted(self, error: Exception) -> None:
         logger.error("the server failed without an answer", exc_info=error)
@@ -176,9 +187,10 @@ class Connection:
         self._in_flight.pop(key, None)
         self._cancelled.discard(key)
 
-    def _refuse(self, request_id: int | str, code: int, message: str, data: Any = UNSET) -> None:
-        error = JSONRPCErrorData(code=code, message=message, data=data)
-        self._write(encode_message(JSONRPCResponse(id=request_id, error=error)))
+    def _never_ran(self, key: Key, task: asyncio.Task[Any]) -> None:
+        """Forget a task cancelled before its first step, which never reaches its own `finally`."""
+        if self._in_flight.get(key) is task:
+            self._done(key)
 
     def _notified(self, notification: JSONRPCRequest) -> None:
         if notification.method == "notifications/cancelled":
@@ -205,12 +217,11 @@ class Connection:
             return
         key = key_of(params.request_id) if params.request_id is not None else None
         task = self._in_flight.get(key) if key else None
-        if key is None or task is None:
+        if key is None or task is None or task is self._initializing:
             return
         logger.info("request %r cancelled by the client: %s", params.request_id, params.reason or "no reason given")
         self._cancelled.add(key)
-        # A task cancelled before its first step never reaches its own `finally`.
-        task.add_done_callback(lambda _: self._done(key))
+        task.add_done_callback(lambda ended: self._never_ran(key, ended))
         task.cancel()
 
     def is_cancelled(self, request_id: int | str) -> bool:
@@ -225,19 +236,15 @@ class Connection:
         except MessageError as error:
             self._write(encode_message(self.refusal(error)))
             return
-        task = start_task(self._serve_batch(members), self._loop)
+        # Members begin here, in order, before the next message is taken.
+        parts = [self._take_member(member) for member in members]
+        task = start_task(self._answer_batch(parts), self._loop)
         if not task.done():
             self._notes.add(task)
             task.add_done_callback(self._notes.discard)
 
-    async def _serve_batch(self, members: list[bytes]) -> None:
-        """Answer the requests of a batch with one array; members that cannot be read have their error in it."""
-        answers = await asyncio.gather(*(self._serve_member(member) for member in members))
-        written = [answer for answer in answers if answer is not None]
-        if written and not self.closed:
-            self._write(b"[" + b",".join(encode_response(answer) for answer in written) + b"]")
-
-    async def _serve_member(self, member: bytes) -> JSONRPCResponse | None:
+    def _take_member(self, member: bytes) -> JSONRPCResponse | asyncio.Task[JSONRPCResponse | None] | None:
+        """The answer to a member, the task that will have it, or None when there is none."""
         try:
             message = decode_message(member)
         except MessageError as error:
@@ -247,26 +254,37 @@ class Connection:
             return None
         assert not isinstance(message.id, msgspec.UnsetType)
         if message.method == "initialize":
-            data = JSONRPCErrorData(code=INVALID_REQUEST, message="A batch never holds initialize.")
-            return JSONRPCResponse(id=message.id, error=data)
+            return _failed(message.id, INVALID_REQUEST, "A batch never holds initialize.")
         key = key_of(message.id)
-        if key in self._in_flight:
-            data = JSONRPCErrorData(code=INVALID_REQUEST, message="A request with this id is still in flight.")
-            return JSONRPCResponse(id=message.id, error=data)
-        task: asyncio.Task[JSONRPCResponse | None] = self._loop.create_task(self._server.dispatch(message, self))
-        self._in_flight[key] = task
+        if key in self._in_flight or len(self._in_flight) >= self._max_in_flight:
+            return self._not_now(key)
+        task = start_task(self._serve_member(key, message), self._loop)
+        if not task.done():
+            self._in_flight[key] = task
+        return task
+
+    async def _serve_member(self, key: Key, request: JSONRPCRequest) -> JSONRPCResponse | None:
         try:
-            return await task
-        except asyncio.CancelledError:
-            if key in self._cancelled:
-                return None
-            raise
+            response = await self._server.dispatch(request, self)
+            return None if key in self._cancelled else response
         except Exception as error:  # noqa: BLE001 - as in _serve
             self._faulted(error)
-            data = JSONRPCErrorData(code=INTERNAL_ERROR, message="Internal error")
-            return JSONRPCResponse(id=message.id, error=data)
+            return None if key in self._cancelled else _failed(key[1], INTERNAL_ERROR, "Internal error")
         finally:
             self._done(key)
+
+    async def _answer_batch(self, parts: list[JSONRPCResponse | asyncio.Task[JSONRPCResponse | None] | None]) -> None:
+        """Write the answers of a batch as one array; members that cannot be read have their error in it."""
+        tasks = [part for part in parts if isinstance(part, asyncio.Task)]
+        if tasks:
+            await asyncio.wait(tasks)
+        ended = [
+            part if not isinstance(part, asyncio.Task) else None if part.cancelled() else part.result()
+            for part in parts
+        ]
+        answers = [encode_response(answer) for answer in ended if answer is not None]
+        if answers and not self.closed:
+            self._write(b"[" + b",".join(answers) + b"]")
 
     # -- messages to the client ------------------------------------------------------------------------------------
 
@@ -280,6 +298,7 @@ class Connection:
 
         Raises:
             MCPError: the client answered with an error.
+            InvalidResult: its result is not what the method's must be.
             RequestTimeout: it did not answer within `timeout` seconds.
             ConnectionClosed: the stream ended first.
         """
@@ -300,7 +319,10 @@ class Connection:
             raise
         finally:
             self._calls.pop(number, None)
-        return decoder(method.result).decode(raw)
+        try:
+            return decoder(method.result).decode(raw)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise InvalidResult(f"the client's answer to {method.name} has the wrong shape: {error}") from error
 
     def _answered(self, response: JSONRPCResponse) -> None:
         number = response.id
@@ -331,3 +353,7 @@ class Connection:
         tasks = [*self._in_flight.values(), *self._notes]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
+
+
+def _failed(request_id: int | str, code: int, message: str, data: Any = UNSET) -> JSONRPCResponse:
+    return JSONRPCResponse(id=request_id, error=JSONRPCErrorData(code=code, message=message, data=data))

@@ -1,18 +1,18 @@
 """The exceptions of typedmcp, one tree.
 
-    TypedMCPError
-    +-- PeerError              the other side did something wrong
-    |   +-- MCPError           it answered with a JSON-RPC error (or a handler wants to answer with one)
-    |   +-- MessageError       it sent something that is no message
-    |   +-- InvalidResult      its answer is not what the method's result must be
-    +-- UsageError             the caller did something wrong
-    |   +-- UnsupportedMethod  the agreed revision has no such method
-    |   +-- NotConnected       there is no connection to use
-    +-- TransportError         the connection failed or was lost
-    |   +-- ConnectionClosed   it ended before the answer came
-    |   +-- ProcessExited      the child process ended by itself
-    +-- RequestTimeout         no answer came in time (a TimeoutError too)
-    +-- ToolError              a tool failed; its text is for the model to read
+TypedMCPError
++-- PeerError              the other side did something wrong
+|   +-- MCPError           it answered with a JSON-RPC error (or a handler wants to answer with one)
+|   +-- MessageError       it sent something that is no message
+|   +-- InvalidResult      its answer is not what the method's result must be
++-- UsageError             the caller did something wrong
+|   +-- UnsupportedMethod  the agreed revision has no such method
+|   +-- NotConnected       there is no connection to use
++-- TransportError         the connection failed or was lost
+|   +-- ConnectionClosed   it ended before the answer came
+|   +-- ProcessExited      the child process ended by itself
++-- RequestTimeout         no answer came in time (a TimeoutError too)
++-- ToolError              a tool failed; its text is for the model to read
 """
 
 from __future__ import annotations

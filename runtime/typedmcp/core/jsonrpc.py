@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
-from typedmcp_wire.revisions import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 from typedmcp.core.errors import MessageError
+from typedmcp.core.narrow import is_object
+from typedmcp_wire.revisions import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 
 logger = logging.getLogger("typedmcp")
 RequestId: TypeAlias = int | str
@@ -61,7 +62,7 @@ class JSONRPCResponse(Struct, kw_only=True, omit_defaults=True, gc=False):
     """
 
     jsonrpc: Literal["2.0"] = field(default_factory=lambda: "2.0")
-    id: RequestId | None | UnsetType = UNSET
+    id: RequestId | UnsetType | None = UNSET
     result: Any = UNSET
     error: JSONRPCErrorData | UnsetType = UNSET
 
@@ -70,16 +71,16 @@ JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCResponse
 
 
 class _RequestFrame(JSONRPCRequest, kw_only=True, gc=False):
-    """What a request is decoded into."""
+    """What a request is decoded into; here `jsonrpc` is demanded, while the base fills it in."""
 
-    jsonrpc: Literal["2.0"]
+    jsonrpc: Literal["2.0"]  # pyright: ignore[reportGeneralTypeIssues]
     params: Raw | UnsetType = UNSET
 
 
 class _ResponseFrame(JSONRPCResponse, kw_only=True, gc=False):
-    """What a response is decoded into."""
+    """What a response is decoded into; `jsonrpc` as in a request."""
 
-    jsonrpc: Literal["2.0"]
+    jsonrpc: Literal["2.0"]  # pyright: ignore[reportGeneralTypeIssues]
     method: Raw | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
 
@@ -167,7 +168,11 @@ def encode_message(message: object) -> bytes:
     if b"null" in data:
         refuse_non_finite(message)
     if not data.isascii():
-        data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029").replace(b"\xc2\x85", b"\\u0085")
+        data = (
+            data.replace(b"\xe2\x80\xa8", b"\\u2028")
+            .replace(b"\xe2\x80\xa9", b"\\u2029")
+            .replace(b"\xc2\x85", b"\\u0085")
+        )
     return data
 
 
@@ -184,7 +189,7 @@ def encode_response(response: JSONRPCResponse) -> bytes:
 
 
 def refuse_non_finite(value: object) -> None:
-    """Raise NonFiniteNumber naming the pointer of a NaN or infinity inside `value`; the encoder would write null for it."""
+    """Raise NonFiniteNumber naming the pointer of a NaN or infinity inside `value`; the encoder writes null for it."""
     found = _non_finite(msgspec.to_builtins(value, builtin_types=(Raw,)), "")
     if found is not None:
         raise NonFiniteNumber(f"JSON has no NaN or infinity, found one at {found or 'the top'}")
@@ -193,9 +198,11 @@ def refuse_non_finite(value: object) -> None:
 def _non_finite(value: object, path: str) -> str | None:
     if isinstance(value, float):
         return None if math.isfinite(value) else path
-    children = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-    )
+    children: Iterable[tuple[Any, Any]] = ()
+    if is_object(value):
+        children = value.items()
+    elif isinstance(value, (list, tuple)):
+        children = enumerate(cast("list[Any]", value))
     for key, child in children:
         token = str(key).replace("~", "~0").replace("/", "~1")
         found = _non_finite(child, f"{path}/{token}")

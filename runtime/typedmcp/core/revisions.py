@@ -7,11 +7,12 @@ out towards older peers without a line written here.
 from __future__ import annotations
 
 from operator import is_
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
+
 from typedmcp_wire.history import DEFINITIONS, FIELDS
 
 _NONE: dict[type[Struct], Any] = {}
@@ -51,7 +52,7 @@ def _make_plan(kind: type[Struct], revision: str) -> _Plan:
 
 def fit(value: Any, revision: str) -> Any:
     """`value` without the fields `revision` lacks, at any depth; the value itself when nothing has to go."""
-    kind = type(value)
+    kind = cast("Any", type(value))
     if kind is list:
         fitted = [entry if type(entry) in _SCALARS else fit(entry, revision) for entry in value]
         return value if all(map(is_, fitted, value)) else fitted

@@ -6,11 +6,11 @@ Neither ever raises because of the value.  Guards are loaded when first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
-
-from typedmcp_wire.revisions import BATCH_REVISIONS, LATEST_PROTOCOL_VERSION, REVISIONS
+from typing import TYPE_CHECKING, Any
 
 from typedmcp.core.errors import UsageError
+from typedmcp.core.narrow import is_array, is_object
+from typedmcp_wire.revisions import BATCH_REVISIONS, LATEST_PROTOCOL_VERSION, REVISIONS
 
 if TYPE_CHECKING:
     from typedmcp_wire.guards import Violation
@@ -68,14 +68,13 @@ def validate_message(
 
 
 def _message(message: object, revision: str, sender: Side, request_method: str | None) -> tuple[Violation, ...]:
-    if isinstance(message, list):
-        return _batch(cast("list[object]", message), revision, sender, request_method)
-    if not isinstance(message, dict):
+    if is_array(message):
+        return _batch(message, revision, sender, request_method)
+    if not is_object(message):
         return (_violation("", "a JSON-RPC message, which is an object", message),)
-    known = cast("dict[str, Any]", message)
-    if "method" in known:
-        return _call(known, revision, sender)
-    return _response(known, revision, sender, request_method)
+    if "method" in message:
+        return _call(message, revision, sender)
+    return _response(message, revision, sender, request_method)
 
 
 def _batch(members: list[object], revision: str, sender: Side, request_method: str | None) -> tuple[Violation, ...]:
@@ -85,9 +84,9 @@ def _batch(members: list[object], revision: str, sender: Side, request_method: s
         return (_violation("", "at least one message in a batch", members),)
     found: list[Violation] = []
     for index, member in enumerate(members):
-        if isinstance(member, list):
+        if is_array(member):
             found.append(_violation(f"/{index}", "a message, not a batch inside a batch", member))
-        elif isinstance(member, dict) and cast("dict[str, Any]", member).get("method") == "initialize":
+        elif is_object(member) and member.get("method") == "initialize":
             found.append(_violation(f"/{index}/method", "any method but initialize inside a batch", "initialize"))
         else:
             found += _below(f"/{index}", _message(member, revision, sender, request_method))

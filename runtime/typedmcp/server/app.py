@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar, overload
 
-from typedmcp_wire.types.tools import ToolAnnotations
-
 from typedmcp.core.errors import UsageError
 from typedmcp.server.app_resources import FunctionResource
 from typedmcp.server.app_servicer import AppServicer
 from typedmcp.server.app_tools import FunctionTool
 from typedmcp.server.server import MCPServer
 from typedmcp.server.threads import DEFAULT_WORKERS, WorkerThreads
+from typedmcp_wire.types.tools import ToolAnnotations
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,6 +99,7 @@ class App:
     @overload
     def tool(
         self,
+        /,
         *,
         name: str | None = ...,
         title: str | None = ...,
@@ -126,7 +126,11 @@ class App:
             UsageError: the name is taken or not allowed, or the signature cannot be a tool.
         """
         if function is None:
-            return lambda later: self.tool(later, **options)
+
+            def register(later: F) -> F:
+                return self.tool(later, **options)
+
+            return register
         self._servicer.add_tool(FunctionTool(function, self._threads, **options))
         return function
 

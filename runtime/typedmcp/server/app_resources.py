@@ -7,16 +7,15 @@ import inspect
 import logging
 import re
 from collections.abc import Callable
-from typing import Any
-
-from typedmcp_wire.revisions import INTERNAL_ERROR
-from typedmcp_wire.types.content import BlobResourceContents, Resource, TextResourceContents
-from typedmcp_wire.types.resources import ReadResourceResult
+from typing import Any, cast
 
 from typedmcp.core.errors import MCPError, ToolError, UsageError
 from typedmcp.server.context import Context
 from typedmcp.server.signature import read_signature
 from typedmcp.server.threads import WorkerThreads
+from typedmcp_wire.revisions import INTERNAL_ERROR
+from typedmcp_wire.types.content import BlobResourceContents, Resource, TextResourceContents
+from typedmcp_wire.types.resources import ReadResourceResult
 
 logger = logging.getLogger("typedmcp")
 
@@ -54,7 +53,7 @@ class FunctionResource:
         self._context_name = signature.context_name
         self.descriptor = Resource(
             uri=uri,
-            name=name or getattr(function, "__name__", uri),
+            name=name or str(getattr(function, "__name__", uri)),
             title=title,
             description=description if description is not None else signature.description,
             mime_type=mime_type,
@@ -90,6 +89,6 @@ class FunctionResource:
         if isinstance(value, str):
             return TextResourceContents(uri=self.uri, mime_type=mime_type, text=value)
         if isinstance(value, (bytes, bytearray, memoryview)):
-            blob = base64.b64encode(value).decode()
+            blob = base64.b64encode(bytes(cast("bytes", value))).decode()
             return BlobResourceContents(uri=self.uri, mime_type=mime_type, blob=blob)
         raise TypeError(f"a resource is text or bytes, the function returned {type(value).__name__}")

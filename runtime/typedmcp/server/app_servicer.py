@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
+from typedmcp.core.errors import MCPError, UsageError
+from typedmcp.server.app_resources import FunctionResource
+from typedmcp.server.app_tools import FunctionTool
+from typedmcp.server.context import Context
 from typedmcp_wire.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from typedmcp_wire.servicer import MethodNotImplemented, Servicer
 from typedmcp_wire.types.base import ResourcesCapability, ServerCapabilities, ToolsCapability
@@ -17,11 +20,6 @@ from typedmcp_wire.types.resources import (
     ReadResourceResult,
 )
 from typedmcp_wire.types.tools import ListToolsResult
-
-from typedmcp.core.errors import MCPError, UsageError
-from typedmcp.server.app_resources import FunctionResource
-from typedmcp.server.app_tools import FunctionTool
-from typedmcp.server.context import Context
 
 
 class AppServicer(Servicer[Context]):
@@ -64,14 +62,13 @@ class AppServicer(Servicer[Context]):
         _first_page(params)
         return ListToolsResult(tools=[tool.descriptor for tool in self._tools.values()])
 
-    def call_tool(self, params: CallToolRequestParams, context: Context) -> Coroutine[Any, Any, Any]:
+    async def call_tool(self, params: CallToolRequestParams, context: Context) -> Any:
         """Check the arguments and run the tool."""
-        # The tool's own coroutine is handed out: one more around it would only cost time.
         tool = self._tools.get(params.name)
         if tool is None:
             self._need("tools/call", self._tools)
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
-        return tool.call(params.arguments, context)
+        return await tool.call(params.arguments, context)
 
     async def list_resources(self, params: PaginatedRequestParams, context: Context) -> ListResourcesResult:
         """Every resource, in the order of registration."""

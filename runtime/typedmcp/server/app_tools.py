@@ -11,11 +11,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import asdict
-from typedmcp_wire.revisions import INVALID_PARAMS
-from typedmcp_wire.types.calls import CallToolResult
-from typedmcp_wire.types.content import TextContent
-from typedmcp_wire.types.tools import Tool as ToolDescriptor
-from typedmcp_wire.types.tools import ToolAnnotations
 
 from typedmcp.core.errors import MCPError, ToolError, UsageError
 from typedmcp.core.jsonrpc import NonFiniteNumber
@@ -24,6 +19,11 @@ from typedmcp.server.context import Context
 from typedmcp.server.results import result_builder
 from typedmcp.server.signature import convert_arguments, read_signature
 from typedmcp.server.threads import WorkerThreads
+from typedmcp_wire.revisions import INVALID_PARAMS
+from typedmcp_wire.types.calls import CallToolResult
+from typedmcp_wire.types.content import TextContent
+from typedmcp_wire.types.tools import Tool as ToolDescriptor
+from typedmcp_wire.types.tools import ToolAnnotations
 
 logger = logging.getLogger("typedmcp")
 
@@ -50,7 +50,7 @@ class FunctionTool:
         annotations: ToolAnnotations | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        self.name = name or getattr(function, "__name__", "")
+        self.name: str = name or str(getattr(function, "__name__", ""))
         if not 0 < len(self.name) <= MAX_NAME or not _NAME_CHARACTERS.issuperset(self.name):
             raise UsageError(f"a tool's name is 1 to {MAX_NAME} letters, digits, '_', '-' or '.'; got {self.name!r}")
         signature = read_signature(function)

@@ -16,11 +16,10 @@ def argument_violations(given: dict[str, Any], schema: dict[str, Any], fallback:
     from jsonschema import Draft202012Validator
     from referencing import Registry
 
-    registry: Any = Registry()
-    found: list[tuple[str, str]] = []
+    # An empty registry: a reference to another document is an error, never a download.
+    validator: Any = Draft202012Validator(schema, registry=cast("Any", Registry)())
     try:
-        for error in Draft202012Validator(schema, registry=registry).iter_errors(given):  # pyright: ignore
-            found.append((_pointer(error.absolute_path), _message(error)))
+        found = [(_pointer(error.absolute_path), _message(error)) for error in validator.iter_errors(given)]
     except RecursionError:
         return [("", "the arguments nest too deeply")]
     return sorted(found)[:_SHOWN] or [("", fallback)]
@@ -52,5 +51,12 @@ def _names(names: list[str]) -> str:
 
 
 def _kind(value: object) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+    names: dict[type, str] = {
+        dict: "object",
+        list: "array",
+        str: "string",
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+    }
     return "null" if value is None else names.get(type(value), type(value).__name__)

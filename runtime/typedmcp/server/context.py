@@ -7,19 +7,17 @@ import logging
 from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from typedmcp.core.errors import UsageError
 from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, MCP_PROTOCOL_VERSION
 from typedmcp_wire.types.base import ClientCapabilities, Implementation
 from typedmcp_wire.types.lifecycle import ProgressNotificationParams
 from typedmcp_wire.types.logging import LoggingMessageNotificationParams
 
-from typedmcp.core.errors import UsageError
-
 if TYPE_CHECKING:
     import asyncio
 
-    from typedmcp_wire.types.base import LoggingLevel
-
     from typedmcp.core.connection import Handshake
+    from typedmcp_wire.types.base import LoggingLevel
 
 logger = logging.getLogger("typedmcp")
 
@@ -199,5 +197,3 @@ class Context:
     def _send(self, method: str, params: object) -> None:
         if self._peer is not None and not self._finished:
             self._peer.notify(method, params)
-
-

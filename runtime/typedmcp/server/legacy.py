@@ -20,19 +20,31 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Struct
-from typedmcp_wire.codec import decoder, to_builtins
-from typedmcp_wire.methods import Method
-from typedmcp_wire.revisions import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
-from typedmcp_wire.types.base import ClientCapabilities, Implementation, LoggingLevel, ServerCapabilities
-from typedmcp_wire.types.calls import CallToolResult
-from typedmcp_wire.types.content import AudioContent, ResourceLink, TextContent
-from typedmcp_wire.types.lifecycle import InitializeRequestParams, InitializeResult
 
 from typedmcp.core.connection import Handshake
 from typedmcp.core.errors import MCPError
 from typedmcp.core.revisions import exists_in, fit
 from typedmcp.core.validation import explain_data
 from typedmcp.server.context import LEVELS, Context, Peer
+from typedmcp_wire.codec import decoder, to_builtins
+from typedmcp_wire.methods import Method
+from typedmcp_wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    MCP_PROTOCOL_VERSION,
+    METHOD_NOT_FOUND,
+)
+from typedmcp_wire.types.base import (
+    ClientCapabilities,
+    Implementation,
+    LoggingLevel,
+    ServerCapabilities,
+    ToolsCapability,
+)
+from typedmcp_wire.types.calls import CallToolResult
+from typedmcp_wire.types.content import AudioContent, ResourceLink, TextContent
+from typedmcp_wire.types.lifecycle import InitializeRequestParams, InitializeResult
 
 if TYPE_CHECKING:
     from typedmcp_wire.types.content import ContentBlock
@@ -106,7 +118,7 @@ class LegacyEra:
                 client_info=_lenient(asked.clientInfo, Implementation, _UNKNOWN_CLIENT),
                 capabilities=_lenient(asked.capabilities, ClientCapabilities, _NO_CAPABILITIES),
             )
-        return initialize_result(self._info, revision, self._capabilities(), self._instructions)
+        return _initialized(self._info, revision, self._capabilities(), self._instructions)
 
     def _read(self, params: msgspec.Raw | bytes) -> _Params:
         try:
@@ -171,8 +183,15 @@ def requested_version(params: msgspec.Raw | bytes) -> object:
         return None
 
 
-def initialize_result(
-    info: Implementation, revision: str, capabilities: ServerCapabilities, instructions: str | None = None
+def initialize_result(name: str, version: str, requested: object = None) -> InitializeResult:
+    """The answer of a plain tool server to a client that asks for the revision `requested`, whatever that is."""
+    revision = requested if isinstance(requested, str) and requested in HANDSHAKE_REVISIONS else MCP_PROTOCOL_VERSION
+    capabilities = ServerCapabilities(tools=ToolsCapability())
+    return _initialized(Implementation(name=name, version=version), revision, capabilities, None)
+
+
+def _initialized(
+    info: Implementation, revision: str, capabilities: ServerCapabilities, instructions: str | None
 ) -> InitializeResult:
     """The result of `initialize` in a revision already negotiated."""
     whole = InitializeResult(

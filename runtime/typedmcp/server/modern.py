@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct, field
+
+from typedmcp.core.narrow import is_object
+from typedmcp.core.errors import MCPError
+from typedmcp.core.validation import explain_data
+from typedmcp.server.context import Context, Peer
 from typedmcp_wire.methods import Method
 from typedmcp_wire.revisions import (
     CLIENT_CAPABILITIES_KEY,
@@ -23,10 +28,6 @@ from typedmcp_wire.revisions import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 from typedmcp_wire.types.base import ClientCapabilities, Implementation, LoggingLevel
-
-from typedmcp.core.errors import MCPError
-from typedmcp.core.validation import explain_data
-from typedmcp.server.context import Context, Peer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +109,7 @@ class ModernEra:
 
     def finish(self, result: Any, context: Context, method: Method[Any, Any]) -> Any:
         """A copy of `result` with its type, the server's identity and, where cacheable, how long it stays fresh."""
-        if isinstance(result, dict):
+        if is_object(result):
             meta = self._merged(result.get("_meta"))
             stamped = {**result, "resultType": result.get("resultType", "complete")}
             return {**stamped, "_meta": meta} if meta else stamped

@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import msgspec
+
+from typedmcp.core.errors import UsageError
+from typedmcp.core.jsonrpc import refuse_non_finite
+from typedmcp.server.signature import object_schema
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import (
     AudioContent,
@@ -24,10 +28,6 @@ from typedmcp_wire.types.content import (
     TextContent,
 )
 from typedmcp_wire.types.input import InputRequiredResult
-
-from typedmcp.core.errors import UsageError
-from typedmcp.core.jsonrpc import refuse_non_finite
-from typedmcp.server.signature import object_schema
 
 BLOCKS = (TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
 WHOLE = (CallToolResult, InputRequiredResult)
@@ -79,7 +79,7 @@ def _object_builder(returns: Any) -> Builder:
 
 def _value_builder(returns: Any) -> Builder:
     def build(value: Any) -> CallToolResult:
-        kind = type(value)
+        kind = cast("Any", type(value))
         checked = value if kind is returns and kind in _SCALARS else _checked(value, returns)
         text = checked if kind is str else str(checked) if kind is int else to_text(checked)
         return CallToolResult(content=[TextContent(text=text)], structured_content={"result": checked})
@@ -106,8 +106,10 @@ def _loose(value: Any) -> Any:
         return CallToolResult(content=[])
     if isinstance(value, BLOCKS):
         return CallToolResult(content=[value])
-    if isinstance(value, (list, tuple)) and value and all(isinstance(entry, BLOCKS) for entry in value):
-        return CallToolResult(content=list(value))
+    if isinstance(value, (list, tuple)):
+        entries = list(cast("list[Any]", value))
+        if entries and all(isinstance(entry, BLOCKS) for entry in entries):
+            return CallToolResult(content=entries)
     return CallToolResult(content=[TextContent(text=value if isinstance(value, str) else to_text(value))])
 
 

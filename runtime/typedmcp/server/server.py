@@ -12,10 +12,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, cast, overload
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+
+from typedmcp.core.narrow import is_object
+from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
+from typedmcp.core.errors import MCPError, MessageError, ToolError, UsageError
+from typedmcp.core.guards import is_jsonrpc_request
+from typedmcp.core.jsonrpc import (
+    JSONRPCErrorData,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    decode_message,
+    encode_response,
+    from_mapping,
+    params_text,
+)
+from typedmcp.core.validation import explain_data
+from typedmcp.server.context import Context
+from typedmcp.server.legacy import LegacyEra, requested_version
+from typedmcp.server.modern import DEFAULT_CACHE_SCOPE, DEFAULT_TTL_MS, ModernEra
+from typedmcp.server.servicers import ToolServicer, overrides, served_capabilities
+from typedmcp.server.tools import ToolManager
 from typedmcp_wire.codec import decoder
 from typedmcp_wire.methods import INITIALIZE, METHODS, Method
 from typedmcp_wire.revisions import (
@@ -34,27 +54,7 @@ from typedmcp_wire.types.base import Implementation, ServerCapabilities
 from typedmcp_wire.types.jsonrpc import RequestParams
 from typedmcp_wire.types.lifecycle import DiscoverResult
 
-from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
-from typedmcp.core.errors import MCPError, MessageError, ToolError, UsageError
-from typedmcp.core.guards import is_jsonrpc_request
-from typedmcp.core.jsonrpc import (
-    JSONRPCErrorData,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    decode_message,
-    encode_response,
-    from_mapping,
-    params_text,
-)
-from typedmcp.core.validation import explain_data
-from typedmcp.server.context import Context
-from typedmcp.server.legacy import LegacyEra, requested_version
-from typedmcp.server.modern import DEFAULT_CACHE_SCOPE, DEFAULT_TTL_MS, ModernEra
-from typedmcp.server.servicers import ToolServicer, served_capabilities
-from typedmcp.server.tools import ToolManager
-
 logger = logging.getLogger("typedmcp")
-Text = TypeVar("Text", bytes, str)
 
 
 class _Entry(Struct, frozen=True, eq=False):
@@ -70,6 +70,9 @@ class _Entry(Struct, frozen=True, eq=False):
 class _MetaOnly(Struct):
     meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
+
+_OWN = frozenset({"server/discover", "ping"})
+"""The methods the engine serves by itself, beside `initialize`."""
 
 _decode_meta = msgspec.json.Decoder(_MetaOnly).decode
 
@@ -167,9 +170,7 @@ class MCPServer:
             UsageError: `request` is parsed JSON but no request.
         """
         if not isinstance(request, JSONRPCRequest):
-            if not is_jsonrpc_request(request):
-                raise UsageError("dispatch takes a JSON-RPC request; use handle() for text of unknown content")
-            request = from_mapping(request)
+            request = _narrowed(request)
         request_id = request.id
         if isinstance(request_id, UnsetType):
             self._emitter.emit("request", request.method, None)
@@ -196,7 +197,11 @@ class MCPServer:
             if opened is not None:
                 opened.finish()
 
-    async def handle(self, message: Text, context: Any = None) -> Text | None:
+    @overload
+    async def handle(self, message: bytes, context: Any = None) -> bytes | None: ...
+    @overload
+    async def handle(self, message: str, context: Any = None) -> str | None: ...
+    async def handle(self, message: bytes | str, context: Any = None) -> bytes | str | None:
         """Serve the text of one message: bytes in, bytes out; text in, text out.
 
         Returns:
@@ -258,7 +263,9 @@ class MCPServer:
         raw = params_text(request.params)
         try:
             meta = _decode_meta(raw).meta
-        except msgspec.ValidationError:
+        except msgspec.ValidationError as error:
+            if bytes(raw)[:1] != b"{":
+                raise self._no_object(raw, error) from None
             meta = None  # the handshake itself judges malformed parameters
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise self._no_object(raw, error) from error
@@ -295,15 +302,17 @@ class MCPServer:
             value = msgspec.json.decode(raw)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             return self._no_object(raw, error)
-        if not isinstance(value, dict):
+        if not is_object(value):
             return MCPError(INVALID_REQUEST, "params must be an object.")
         meta: Any = value.get("_meta")
-        if meta is not None and not isinstance(meta, dict):
+        if meta is not None and not is_object(meta):
             return MCPError(INVALID_PARAMS, "params._meta must be an object.")
         try:
             context = self._era_open(meta, request_id, request.method, entry.method, peer)
         except MCPError as error:
             return error
+        if not self._serves(entry.method):
+            return MCPError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
         data = explain_data(value, entry.method.params_definition, context.revision, "/params")
         return MCPError(INVALID_PARAMS, f"Invalid params for {request.method}.", data)
 
@@ -321,9 +330,20 @@ class MCPServer:
             if method.kind == "request" and method.client and method is not INITIALIZE:
                 call = own.get(method.name) or getattr(self._servicer, method.attribute)
                 has_meta = "meta" in getattr(method.params, "__struct_fields__", ())
-                modern_only = method.client.isdisjoint(HANDSHAKE_REVISIONS)
+                modern_only = method.client.isdisjoint(HANDSHAKE_REVISIONS) and not method.client.isdisjoint(self._versions)
                 table[method.name] = _Entry(method, decoder(method.params).decode, call, has_meta, modern_only)
         return table
+
+    def _serves(self, method: Method[Any, Any]) -> bool:
+        """Whether the method is there at all, whatever its parameters."""
+        if method.name in _OWN:
+            return True
+        if not overrides(self._servicer, method.attribute):
+            return False
+        declared: Any = self._capabilities()
+        for part in (method.capability or "").split("."):
+            declared = getattr(declared, part, None) if part else declared
+        return declared is not None and declared is not False
 
     def _capabilities(self) -> ServerCapabilities:
         return served_capabilities(self._servicer)
@@ -376,6 +396,12 @@ def _versions(wanted: Sequence[str] | None) -> tuple[str, ...]:
         known = ", ".join(REVISIONS)
         raise UsageError(f"protocol_versions must name revisions among {known}; got {list(wanted)}")
     return tuple(sorted(set(wanted), reverse=True))
+
+
+def _narrowed(value: object) -> JSONRPCRequest:
+    if not is_jsonrpc_request(value):
+        raise UsageError("dispatch takes a JSON-RPC request; use handle() for text of unknown content")
+    return from_mapping(cast("Mapping[str, Any]", value))
 
 
 def _failed(request_id: int | str, code: int, message: str, data: Any = UNSET) -> JSONRPCResponse:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typedmcp.core.errors import MCPError
+from typedmcp.server.context import Context
+from typedmcp.server.tools import ToolCall, ToolManager, build_tool_descriptors, build_tool_result
 from typedmcp_wire.methods import METHODS
 from typedmcp_wire.revisions import INVALID_PARAMS
 from typedmcp_wire.servicer import Servicer
@@ -14,10 +17,6 @@ from typedmcp_wire.types.base import (
 from typedmcp_wire.types.calls import CallToolRequestParams, CallToolResult
 from typedmcp_wire.types.jsonrpc import PaginatedRequestParams
 from typedmcp_wire.types.tools import ListToolsResult
-
-from typedmcp.core.errors import MCPError
-from typedmcp.server.context import Context
-from typedmcp.server.tools import ToolCall, ToolManager, build_tool_descriptors, build_tool_result
 
 
 class ToolServicer(Servicer[Context]):
@@ -55,7 +54,7 @@ def served_capabilities(servicer: Servicer[Context]) -> ServerCapabilities:
     served = {
         method.capability
         for method in METHODS.values()
-        if method.kind == "request" and method.client and method.capability and _overrides(servicer, method.attribute)
+        if method.kind == "request" and method.client and method.capability and overrides(servicer, method.attribute)
     }
     return ServerCapabilities(
         tools=ToolsCapability() if "tools" in served else None,
@@ -68,5 +67,6 @@ def served_capabilities(servicer: Servicer[Context]) -> ServerCapabilities:
     )
 
 
-def _overrides(servicer: Servicer[Context], attribute: str) -> bool:
+def overrides(servicer: Servicer[Context], attribute: str) -> bool:
+    """Whether a servicer serves a method by itself."""
     return getattr(type(servicer), attribute) is not getattr(Servicer, attribute)

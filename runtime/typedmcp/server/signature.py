@@ -13,11 +13,12 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
+from typedmcp.core.narrow import is_array, is_object
 from typedmcp.core.errors import UsageError
 from typedmcp.server.context import Context
 from typedmcp.server.docstrings import parse_docstring
@@ -71,7 +72,7 @@ def read_signature(function: Callable[..., Any], *, skip: tuple[str, ...] = ()) 
         raise UsageError(f"{label}: an argument's type has no JSON form: {error}") from error
     return Signature(
         description=description,
-        arguments=typing.cast("type[Arguments]", arguments),
+        arguments=cast("type[Arguments]", arguments),
         input_schema=schema,
         context_name=context_name,
         returns=hints.get("return", inspect.Signature.empty),
@@ -94,10 +95,10 @@ def _refers(definitions: dict[str, Any], name: str) -> bool:
     """Whether any definition refers to `name`: a recursive type must stay a definition too."""
     target = f"#/$defs/{name}"
 
-    def visit(node: Any) -> bool:
-        if isinstance(node, dict):
+    def visit(node: object) -> bool:
+        if is_object(node):
             return node.get("$ref") == target or any(map(visit, node.values()))
-        return isinstance(node, list) and any(map(visit, node))
+        return is_array(node) and any(map(visit, node))
 
     return visit(definitions)
 
@@ -121,10 +122,10 @@ def whole_numbers(value: Any) -> Any:
     """`value` with every float that has no fraction as an integer; `value` itself when there is none."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    if isinstance(value, dict):
+    if is_object(value):
         changed = {key: whole_numbers(child) for key, child in value.items()}
         return value if all(changed[key] is child for key, child in value.items()) else changed
-    if isinstance(value, list):
+    if is_array(value):
         entries = [whole_numbers(child) for child in value]
         return value if all(new is old for new, old in zip(entries, value, strict=True)) else entries
     return value
@@ -135,7 +136,9 @@ def _hints(function: Callable[..., Any], label: str) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target, include_extras=True)
     except NameError as error:
-        raise UsageError(f"{label}: cannot resolve an annotation: {error}; is its import behind TYPE_CHECKING?") from error
+        raise UsageError(
+            f"{label}: cannot resolve an annotation: {error}; is its import behind TYPE_CHECKING?"
+        ) from error
 
 
 def _described(hint: Any, documented: str | None) -> Any:
@@ -152,8 +155,8 @@ def _described(hint: Any, documented: str | None) -> Any:
     return Annotated[hint, Meta(description=documented)] if documented else hint
 
 
-def _default(value: Any) -> Any:
+def _default(value: object) -> Any:
     """A mutable default is copied for every call, as a dataclass would have it."""
-    if isinstance(value, (list, dict, set)) and value:
-        return msgspec.field(default_factory=value.copy)
+    if type(value) in (list, dict, set) and value:
+        return msgspec.field(default_factory=cast("list[Any]", value).copy)
     return value

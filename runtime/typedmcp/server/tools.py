@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
-from typedmcp_wire.types.calls import CallToolResult
-from typedmcp_wire.types.content import TextContent
-from typedmcp_wire.types.tools import Tool as ToolDescriptor
 
 from typedmcp.core.errors import ToolError, UsageError
 from typedmcp.core.jsonrpc import refuse_non_finite
+from typedmcp_wire.types.calls import CallToolResult
+from typedmcp_wire.types.content import TextContent
+from typedmcp_wire.types.tools import Tool as ToolDescriptor
 
 logger = logging.getLogger("typedmcp")
 
@@ -51,7 +51,7 @@ class ToolCall(Struct, kw_only=True, frozen=True):
     """A wish to run a tool."""
 
     name: str
-    arguments: dict[str, Any] = msgspec.field(default_factory=dict)
+    arguments: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     id: int | str | None = None
 
 
@@ -99,7 +99,7 @@ class ToolManager:
             value = tool.execute(call.arguments)
             if inspect.isawaitable(value):
                 value = await value
-        except Exception as error:  # noqa: BLE001 - isolating tools is the purpose
+        except Exception as error:
             if not isinstance(error, ToolError):
                 logger.exception("tool %r failed", call.name)
             return ToolResult(id=call.id, error=str(error) or type(error).__name__)
@@ -118,7 +118,7 @@ def build_tool_descriptors(tools: ToolManager | Iterable[Tool]) -> list[ToolDesc
 def build_tool_result(result: ToolResult) -> CallToolResult:
     """The result of ``tools/call``: the error's text with `isError`, or the JSON text of the value."""
     if result.error is not UNSET:
-        return CallToolResult(content=[TextContent(text=str(result.error))], is_error=True)
+        return CallToolResult(content=[TextContent(text=sendable(str(result.error)))], is_error=True)
     value = None if result.value is UNSET else result.value
     try:
         text = msgspec.json.encode(value)
@@ -128,3 +128,8 @@ def build_tool_result(result: ToolResult) -> CallToolResult:
         problem = f"The tool's result has no JSON form: {error}"
         return CallToolResult(content=[TextContent(text=problem)], is_error=True)
     return CallToolResult(content=[TextContent(text=text.decode())])
+
+
+def sendable(text: str) -> str:
+    """`text` with halves of surrogate pairs, which UTF-8 lacks, written as escapes."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -191,12 +191,12 @@ class _ServerEnd(MemoryTransport):
         self._peer._put(line)
 
     def _received(self, message: JSONRPCMessage) -> None:
-        self._served().receive(message)
         self.emitter.emit("message", message)
+        self._served().receive(message)
 
     def _rejected(self, error: MessageError) -> None:
-        self._served().receive_malformed(error)
         self.emitter.emit("error", error)
+        self._served().receive_malformed(error)
 
     def _ended(self) -> None:
         if self._connection is not None:

@@ -11,7 +11,8 @@ from typedmcp.transports.lines import LineExtraction, dispatch_lines, extract_li
 
 if TYPE_CHECKING:
     from typedmcp.transports.stdio.client import StdioClientTransport, create_stdio_client_transport
-    from typedmcp.transports.stdio.server import StdioServer, StdioServerTransport, create_stdio_server
+    from typedmcp.transports.stdio.server import StdioServer, create_stdio_server
+    from typedmcp.transports.stdio.transport import StdioServerTransport
 
 __all__ = [
     "LineExtraction",
@@ -27,7 +28,7 @@ __all__ = [
 _HOMES = {
     "StdioClientTransport": "client",
     "StdioServer": "server",
-    "StdioServerTransport": "server",
+    "StdioServerTransport": "transport",
     "create_stdio_client_transport": "client",
     "create_stdio_server": "server",
 }
