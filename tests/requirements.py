@@ -45,6 +45,8 @@ def load(path: Path) -> list[Section]:
 def marks(folder: Path) -> Iterator[Named]:
     """What the marks in every Python file below `folder` name."""
     for path in sorted(folder.rglob("*.py")):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue  # environments of peers, which are none of our tests
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in {"pytest.mark.req", "mark.req"}:
                 for argument in node.args:

@@ -36,7 +36,9 @@ def generate(schema: Path, out: Path, check: bool) -> None:
     Prints what changed since the output that is there: types, fields and methods, with the revisions concerned.
     """
     if not output.is_output(out):
-        click.echo(f"error: {out} has files, and is no output of this generator; name another folder with --out", err=True)
+        click.echo(
+            f"error: {out} has files, and is no output of this generator; name another folder with --out", err=True
+        )
         sys.exit(2)
     try:
         source = load(schema)

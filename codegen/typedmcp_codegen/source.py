@@ -309,7 +309,9 @@ def _check_methods(source: Source) -> None:
                 raise SourceError(METHODS, pointer(*place), f"a {kind} needs {key!r}")
         name = entry["name"]
         if not _is_name(str(name)) or name in attributes or name in _TAKEN:
-            raise SourceError(METHODS, pointer(*place, "name"), f"{name!r} is no identifier, or is used twice or by the stub")
+            raise SourceError(
+                METHODS, pointer(*place, "name"), f"{name!r} is no identifier, or is used twice or by the stub"
+            )
         attributes[name] = method
         for key in ("params", "result", kind):
             if key in entry:

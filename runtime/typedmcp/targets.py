@@ -46,7 +46,7 @@ def connect(
     cwd: str | None = None,
     on: Mapping[str, Listener] | None = None,
 ) -> Connecting:
-    """A client for a server, to be used as ``async with connect(...) as client``.
+    """A client for a server, to be entered by ``async with`` or awaited.
 
     Args:
         target: An :class:`App` or :class:`MCPServer` in this process, a transport, or the command that starts a server

@@ -68,8 +68,9 @@ def test_a_pointer_escapes_slash_and_tilde(judge: Callable[..., Result]) -> None
     assert "talk.jsonl:2: /result/tools/0/inputSchema/properties/a~1b~0c: " in result.stdout
 
 
-def test_the_newest_revision_is_the_default(judge: Callable[..., Result]) -> None:
-    result = judge(lines(HELLO))
+def test_each_conversation_says_its_revision_by_default(judge: Callable[..., Result]) -> None:
+    assert judge(lines(HELLO)).exit_code == 0
+    result = judge(lines(HELLO), "--revision", "latest")
     assert result.exit_code == 1
     assert "/method: expected a method that a client sends in 2026-07-28" in result.stdout
 

@@ -205,7 +205,9 @@ async def test_progress_reaches_its_own_callback(revision: str) -> None:
     async with talking(revision, on=events.on) as (client, server):
         seen: dict[str, list[object]] = {"a": [], "b": []}
         calls = [
-            asyncio.create_task(client.list_tools(name, on_progress=lambda *report, name=name: seen[name].append(report)))
+            asyncio.create_task(
+                client.list_tools(name, on_progress=lambda *report, name=name: seen[name].append(report))
+            )
             for name in seen
         ]
         frames = [await server.frame("tools/list") for _ in calls]
@@ -224,7 +226,6 @@ async def test_progress_reaches_its_own_callback(revision: str) -> None:
         assert events.of("error") == []
 
 
-@pytest.mark.req("M-151")
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_what_came_before_the_answer_has_begun_before_the_call_returns(asynchronous: bool) -> None:
     """F078: progress and notifications are handed out in order, and begun before the caller goes on."""
@@ -290,7 +291,9 @@ async def test_a_failing_callback_harms_nothing(asynchronous: bool, caplog: pyte
             server.answer(frame, LISTED)
             assert (await call).tools == []
     assert seen == [1, 2]
-    assert [record.exc_info is not None and "mine" in str(record.exc_info[1]) for record in caplog.records] == [True] * 2
+    assert [record.exc_info is not None and "mine" in str(record.exc_info[1]) for record in caplog.records] == [
+        True
+    ] * 2
 
 
 @pytest.mark.parametrize(

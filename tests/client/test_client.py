@@ -567,7 +567,7 @@ async def test_one_page_is_to_be_had_too() -> None:
         assert (await call).next_cursor == "c8"
 
 
-# --- call()
+# --- what call gives
 
 Structured = {"content": [{"type": "text", "text": "?"}], "structuredContent": {"a": 1}}
 VALUES: list[tuple[str, dict[str, Any], Any]] = [
@@ -735,6 +735,78 @@ async def test_a_transport_made_by_hand() -> None:
         with pytest.raises(MCPError, match="MCP error 1: m"):
             await client.ping()
     assert transport.log == ["start", "initialize", "notifications/initialized", "tools/call", "ping", "close"]
+
+
+@pytest.mark.req("A-125", "A-128", "A-151")
+async def test_a_transport_that_can_start_again_can_be_used_again() -> None:
+    """Ids go on counting, so that nothing of the first connection is taken for an answer in the second (H-010)."""
+    events = Events()
+    sent: list[object] = []
+
+    def answer(request: JSONRPCRequest) -> object:
+        sent.append(request.id)
+        return initialize_result() if request.method == "initialize" else {}
+
+    transport = DictTransport(answer)
+    client = MCPClient(transport=transport, protocol_version=SEED, on=events.on)
+    for _ in range(2):
+        async with client:
+            assert await client.ping() == {}
+    assert sent == [1, 2, 3, 4]
+    assert events.names() == ["connect", "disconnect"] * 2
+
+
+@pytest.mark.req("A-125")
+async def test_a_connect_that_failed_can_be_tried_again() -> None:
+    answers: list[object] = [JSONRPCErrorData(code=1, message="not yet"), initialize_result()]
+    transport = DictTransport(lambda request: answers.pop(0))
+    client = MCPClient(transport=transport, protocol_version=SEED)
+    with pytest.raises(MCPError, match="not yet"):
+        await client.connect()
+    assert transport.log == ["start", "initialize", "close"]
+    await client.connect()
+    assert client.connected
+    await client.disconnect()
+
+
+async def test_connect_waits_for_a_disconnect_under_way() -> None:
+    events = Events()
+    transport = DictTransport(lambda request: initialize_result())
+    close = transport.close
+
+    async def slow() -> None:
+        await asyncio.sleep(0.02)
+        transport.log.append("closing")
+        await close()
+
+    transport.close = slow  # type: ignore[method-assign]
+    client = MCPClient(transport=transport, protocol_version=SEED, on=events.on)
+    await client.connect()
+    leaving = asyncio.create_task(client.disconnect())
+    await turns()
+    await client.connect()
+    await leaving
+    assert events.names() == ["connect", "disconnect", "connect"]
+    opening = ["start", "initialize", "notifications/initialized"]
+    assert transport.log == [*opening, "closing", "close", *opening]
+    await client.disconnect()
+
+
+@pytest.mark.req("A-155")
+async def test_a_transport_that_cannot_be_opened() -> None:
+    """F048: its own error comes out, and what it may hold is released."""
+    events = Events()
+    transport = DictTransport(lambda request: {})
+
+    async def refused() -> None:
+        raise TransportError("connection refused")
+
+    transport.start = refused  # type: ignore[method-assign]
+    client = MCPClient(transport=transport, on=events.on)
+    with pytest.raises(TransportError, match="connection refused"):
+        await client.connect()
+    assert transport.log == ["close"]
+    assert events.names() == []
 
 
 def registry() -> ToolManager:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typedmcp_wire
 from tests.client.helpers import MODERN, SEED, Events, ScriptedServer
 
 import typedmcp
+import typedmcp_wire
 from typedmcp import App, MCPClient, MCPServer, Tool, ToolManager, connect
 from typedmcp.core.errors import ConnectionClosed, TransportError, TypedMCPError, UsageError
 from typedmcp.targets import transport_for
@@ -61,7 +61,9 @@ def script(tmp_path: Path) -> Path:
 
 
 @pytest.mark.req("A-003", "A-153")
-@pytest.mark.parametrize("make", [calculator, bare, lambda: serve_memory(bare()).client], ids=["app", "server", "transport"])
+@pytest.mark.parametrize(
+    "make", [calculator, bare, lambda: serve_memory(bare()).client], ids=["app", "server", "transport"]
+)
 async def test_targets_in_this_process(make: Callable[[], Any]) -> None:
     async with connect(make()) as client:
         assert isinstance(client, MCPClient)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.codegen import schemas
+
 from typedmcp_wire import decode, encode, guards
 
 SHARED = schemas.ROOT.parent / "shared"

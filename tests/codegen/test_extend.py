@@ -96,7 +96,8 @@ else:
 assert "ForecastResult" in guards.definitions({NEXT!r}) and "NoonResult" in guards.definitions({NOW!r})
 
 meta = {{"io.modelcontextprotocol/protocolVersion": {NEXT!r}, "io.modelcontextprotocol/clientCapabilities": {{}}}}
-message = {{"jsonrpc": "2.0", "id": 1, "method": "weather/forecast", "params": {{"placeName": "x", "days": 0, "_meta": meta}}}}
+params = {{"placeName": "x", "days": 0, "_meta": meta}}
+message = {{"jsonrpc": "2.0", "id": 1, "method": "weather/forecast", "params": params}}
 assert [v.pointer for v in validate_message(message, {NEXT!r}, "client")] == ["/params/days"]
 assert [v.pointer for v in validate_message(message, {NOW!r}, "client")] == ["/method"]
 assert [v.pointer for v in validate_message(message, {NEXT!r}, "server")] == ["/method"]
@@ -107,11 +108,12 @@ import msgspec
 from typedmcp_wire import decode, encode
 from typedmcp_wire.types import Day, Dry, ForecastRequestParams, ForecastResult, LoggingLevel, Tool, Wet
 
-result = decode(b'{"days":[{"millimetres":2.5},{"hours":3},{"hours":null},{}],"resultType":"complete"}', "ForecastResult")
+text = b'{"days":[{"millimetres":2.5},{"hours":3},{"hours":null},{}],"resultType":"complete"}'
+result = decode(text, "ForecastResult")
 assert [type(day) for day in result.days] == [Wet, Dry, Dry, Dry]
 assert [getattr(day, "hours", "-") for day in result.days] == ["-", 3, None, msgspec.UNSET]
 assert isinstance(result.days[0], Day) and not isinstance("x", Day)
-assert encode(result) == b'{"days":[{"millimetres":2.5},{"hours":3},{"hours":null},{}],"resultType":"complete"}'
+assert encode(result) == text
 assert encode(Tool(name="t", input_schema={}, cost_hint=1.5)) == b'{"name":"t","inputSchema":{},"costHint":1.5}'
 assert decode(b'"trace"', "LoggingLevel") == "trace"
 params = ForecastRequestParams(place_name="x", from_="2027-01-01", meta={})
@@ -127,7 +129,8 @@ folder = resources.files("typedmcp_wire.schemas")
 read = lambda revision: json.loads((folder / f"{{revision}}.schema.json").read_text())
 new, old = read({NEXT!r}), read({NOW!r})
 Draft202012Validator.check_schema(new)
-assert new["$defs"]["Tool"]["properties"]["costHint"] == {{"description": "What a call costs.", "type": "number", "minimum": 0}}
+wanted = {{"description": "What a call costs.", "type": "number", "minimum": 0}}
+assert new["$defs"]["Tool"]["properties"]["costHint"] == wanted
 assert "costHint" not in old["$defs"]["Tool"]["properties"]
 assert "trace" in new["$defs"]["LoggingLevel"]["enum"] and "trace" not in old["$defs"]["LoggingLevel"]["enum"]
 assert "ForecastResult" in new["$defs"] and "ForecastResult" not in old["$defs"]

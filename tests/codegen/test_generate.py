@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from tests.codegen import schemas
 
-from typedmcp_codegen import changes, output
+from typedmcp_codegen import __main__, changes, output
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -26,17 +28,23 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, subprocess
     folder = tmp_path_factory.mktemp("two")
     (folder / "else where").mkdir()
     hostile = folder / "else where" / "pyproject.toml"
-    hostile.write_text("[tool.ruff]\nline-length = 40\nindent-width = 2\n[tool.datamodel-codegen]\nuse-union-operator = false\n")
-    one = schemas.generate("--out", folder / "one", cwd=schemas.ROOT, PYTHONHASHSEED="0", LC_ALL="C", TZ="UTC")
-    other = schemas.generate(
-        *("--schema", schemas.SCHEMA, "--out", "other"),
-        cwd=hostile.parent,
-        PYTHONHASHSEED="4242",
-        LC_ALL="C.UTF-8",
-        TZ="Asia/Kathmandu",
-        PYTHONUTF8="1",
+    hostile.write_text(
+        "[tool.ruff]\nline-length = 40\nindent-width = 2\n[tool.datamodel-codegen]\nuse-union-operator = false\n"
     )
-    return [(folder / "one", one), (hostile.parent / "other", other)]
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(
+            schemas.generate, "--out", folder / "one", cwd=schemas.ROOT, PYTHONHASHSEED="0", LC_ALL="C", TZ="UTC"
+        )
+        other = pool.submit(
+            schemas.generate,
+            *("--schema", schemas.SCHEMA, "--out", "other"),
+            cwd=hostile.parent,
+            PYTHONHASHSEED="4242",
+            LC_ALL="C.UTF-8",
+            TZ="Asia/Kathmandu",
+            PYTHONUTF8="1",
+        )
+    return [(folder / "one", one.result()), (hostile.parent / "other", other.result())]
 
 
 def test_it_says_how_much_was_written(two: list[tuple[Path, subprocess.CompletedProcess[str]]]) -> None:
@@ -53,7 +61,9 @@ def test_the_same_bytes_whatever_surrounds_it(two: list[tuple[Path, subprocess.C
     assert files(one) == files(other)
 
 
-def test_the_committed_output_is_what_the_schema_gives(two: list[tuple[Path, subprocess.CompletedProcess[str]]]) -> None:
+def test_the_committed_output_is_what_the_schema_gives(
+    two: list[tuple[Path, subprocess.CompletedProcess[str]]],
+) -> None:
     """Drift: when this fails, run `make generate` and commit the result."""
     made, committed = files(two[0][0]), files(schemas.GENERATED)
     assert [name for name in sorted({*made, *committed}) if made.get(name) != committed.get(name)] == []
@@ -66,20 +76,54 @@ def test_every_file_says_where_it_comes_from(two: list[tuple[Path, subprocess.Co
         assert content.endswith(b"\n") or name == "py.typed"
 
 
-def test_check_names_changed_missing_and_stray_files(tmp_path: Path) -> None:
-    out = tmp_path / "typedmcp_wire"
-    shutil.copytree(schemas.GENERATED, out, ignore=shutil.ignore_patterns("__pycache__"))
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> Result:
+    """Run the command in this process, the slow build replaced by its result, which is tested above."""
+    committed = output.present(schemas.GENERATED)
+    monkeypatch.setattr(__main__, "build", lambda *_: committed)
+    return CliRunner().invoke(__main__.main, ["generate", *map(str, arguments)])
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A copy of the committed output, with bytecode in it."""
+    folder = tmp_path / "typedmcp_wire"
+    shutil.copytree(schemas.GENERATED, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "x.pyc").write_bytes(b"")
+    return folder
+
+
+def test_check_names_changed_missing_and_stray_files(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (out / "methods.py").write_bytes((out / "methods.py").read_bytes() + b"\n")
     (out / "types" / "tools.py").unlink()
     (out / "schemas" / "old.schema.json").write_text("{}")
-    (out / "__pycache__").mkdir()
-    (out / "__pycache__" / "x.pyc").write_bytes(b"")
     before = files(out)
-    run = schemas.generate("--check", "--out", out, cwd=tmp_path)
-    assert run.returncode == 1
-    assert run.stdout.splitlines() == ["missing: types/tools.py", "differs: methods.py", "orphan: schemas/old.schema.json"]
+    run = command(monkeypatch, "--check", "--out", out)
+    assert run.exit_code == 1
+    assert run.stdout.splitlines() == [
+        "missing: types/tools.py",
+        "differs: methods.py",
+        "orphan: schemas/old.schema.json",
+    ]
     assert "make generate" in run.stderr
     assert files(out) == before, "a check writes nothing"
+    run = command(monkeypatch, "--out", out)
+    assert run.exit_code == 0
+    assert ", 2 written, 1 removed; schema " in run.stdout.splitlines()[-1]
+    assert files(out) == files(schemas.GENERATED)
+
+
+def test_check_of_what_is_current(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = command(monkeypatch, "--check", "--out", out)
+    assert (run.exit_code, run.stderr) == (0, "")
+    assert run.stdout.startswith(f"{len(files(out))} files are as schema ")
+
+
+def test_check_of_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = command(monkeypatch, "--check", "--out", tmp_path / "none")
+    assert run.exit_code == 1
+    assert run.stdout.splitlines() == [f"missing: {name}" for name in files(schemas.GENERATED)]
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("arguments", [(), ("--check",)])
@@ -144,7 +188,10 @@ OLD = '{"$defs": {"A": {"type": "object", "properties": {"a": {"type": "string"}
         (OLD.replace('"B": {}', '"B": {"type": "string"}'), ["~ type B"]),
         (OLD.replace('["a"]', "[]"), ["~ field A.a", "~ type A"]),
         (OLD.replace('"string"', '"integer"'), ["~ field A.a", "~ type A"]),
-        (OLD.replace('"a": {"type"', '"b": {"type"').replace('["a"]', "[]"), ["- field A.a", "+ field A.b", "~ type A"]),
+        (
+            OLD.replace('"a": {"type"', '"b": {"type"').replace('["a"]', "[]"),
+            ["- field A.a", "+ field A.b", "~ type A"],
+        ),
     ],
 )
 def test_changes_of_types_and_fields(new: str, lines: list[str]) -> None:

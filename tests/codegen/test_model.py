@@ -118,7 +118,9 @@ def test_required_counts_only_while_the_definition_exists(tmp_path: Path) -> Non
         (("",), "", "'' is no Python identifier"),
     ],
 )
-def test_properties_python_cannot_tell_apart_or_name(tmp_path: Path, names: tuple[str, ...], place: str, text: str) -> None:
+def test_properties_python_cannot_tell_apart_or_name(
+    tmp_path: Path, names: tuple[str, ...], place: str, text: str
+) -> None:
     model = made(tmp_path, It=thing(**dict.fromkeys(names, TEXT)))
     with pytest.raises(SourceError) as caught:
         model.definition("It")
@@ -159,7 +161,13 @@ UNIONS: list[tuple[str, list[Any], bool]] = [
 @pytest.mark.parametrize(("members", "picked"), [case[1:] for case in UNIONS], ids=[case[0] for case in UNIONS])
 def test_unions_are_picked_only_when_nothing_else_tells(tmp_path: Path, members: list[Any], picked: bool) -> None:
     model = made(
-        tmp_path, It={"anyOf": members}, A=tagged("a"), A2=tagged("a"), B=tagged("b"), Plain=thing(a=TEXT), Other=thing(b=TEXT)
+        tmp_path,
+        It={"anyOf": members},
+        A=tagged("a"),
+        A2=tagged("a"),
+        B=tagged("b"),
+        Plain=thing(a=TEXT),
+        Other=thing(b=TEXT),
     )
     assert model.definition("It").picked is picked
 
@@ -204,15 +212,23 @@ def test_a_union_inside_a_union_gives_its_choices(tmp_path: Path) -> None:
 )
 def test_picks(tmp_path: Path, when: dict[str, Any], test: str) -> None:
     model = made(
-        tmp_path, It={"anyOf": [ref("Plain", **{"x-when": when}), ref("Other")]}, Plain=thing(a=TEXT), Other=thing(b=TEXT)
+        tmp_path,
+        It={"anyOf": [ref("Plain", **{"x-when": when}), ref("Other")]},
+        Plain=thing(a=TEXT),
+        Other=thing(b=TEXT),
     )
-    assert layout(model, model.definition("It"))["steps"] == [{"test": test, "choice": "Plain"}, {"test": "", "choice": "Other"}]
+    assert layout(model, model.definition("It"))["steps"] == [
+        {"test": test, "choice": "Plain"},
+        {"test": "", "choice": "Other"},
+    ]
 
 
 def test_domains_that_import_each_other_are_refused(tmp_path: Path) -> None:
     folder = schemas.copy(tmp_path)
     schemas.edit(
-        folder, "base.json", lambda d: d["$defs"]["Implementation"]["properties"].update(tool={"$ref": "tools.json#/$defs/Tool"})
+        folder,
+        "base.json",
+        lambda d: d["$defs"]["Implementation"]["properties"].update(tool={"$ref": "tools.json#/$defs/Tool"}),
     )
     from typedmcp_codegen.source import load
 

@@ -57,7 +57,11 @@ def test_properties_and_their_requirement() -> None:
         ["always", "late", "free"],
         ["always", "late", "free"],
     ]
-    assert [found["required"] for found in seen(schema)] == [["always", "early"], ["always", "late"], ["always", "late"]]
+    assert [found["required"] for found in seen(schema)] == [
+        ["always", "early"],
+        ["always", "late"],
+        ["always", "late"],
+    ]
     assert "x-" not in json.dumps(seen(schema))
 
 
@@ -84,7 +88,10 @@ def test_required_in_some_revisions(annotations: dict[str, str], required: tuple
 
 def test_members_of_a_union_and_what_is_left_of_it() -> None:
     text, whole, null = {"type": "string"}, {"type": "integer"}, {"type": "null"}
-    schema = {"description": "d", "anyOf": [text, {**whole, "x-since": TWO}, {**null, "x-since": THREE, "x-until": THREE}]}
+    schema = {
+        "description": "d",
+        "anyOf": [text, {**whole, "x-since": TWO}, {**null, "x-since": THREE, "x-until": THREE}],
+    }
     assert seen(schema) == [
         {"description": "d", "type": "string"},
         {"description": "d", "anyOf": [text, whole]},

@@ -41,7 +41,12 @@ TOOL = "/$defs/Tool"
 NOON = "/methods/tools~1list"
 # (file, what is done to it, what the error begins with, what it says)
 FAULTS: dict[str, tuple[str, Edit, str, str]] = {
-    "bad annotation": ("tools.json", defs("Tool", **{"x-sinec": "2025-03-26"}), f"tools.json#{TOOL}/x-sinec", "annotation"),
+    "bad annotation": (
+        "tools.json",
+        defs("Tool", **{"x-sinec": "2025-03-26"}),
+        f"tools.json#{TOOL}/x-sinec",
+        "annotation",
+    ),
     "bad annotation of a property": (
         "tools.json",
         prop("Tool", "title", **{"x-required": True}),
@@ -85,7 +90,12 @@ FAULTS: dict[str, tuple[str, Edit, str, str]] = {
         f"tools.json#{TOOL}/x-until",
         "before x-since",
     ),
-    "required names no property": ("tools.json", defs("Tool", required=["nmae"]), f"tools.json#{TOOL}/required", "'nmae'"),
+    "required names no property": (
+        "tools.json",
+        defs("Tool", required=["nmae"]),
+        f"tools.json#{TOOL}/required",
+        "'nmae'",
+    ),
     "x-revisions without a range": (
         "tools.json",
         prop("Tool", "title", **{"x-revisions": [{"schema": {}}]}),
@@ -135,8 +145,18 @@ FAULTS: dict[str, tuple[str, Edit, str, str]] = {
         f"tools.json#{TOOL}/additionalProperties",
         "true or a schema",
     ),
-    "unknown type": ("tools.json", prop("Tool", "title", type="text"), f"tools.json#{TOOL}/properties/title/type", "'text'"),
-    "definition twice": ("tools.json", lambda d: d["$defs"].update(Role={"type": "string"}), "tools.json#/$defs/Role", "base.json"),
+    "unknown type": (
+        "tools.json",
+        prop("Tool", "title", type="text"),
+        f"tools.json#{TOOL}/properties/title/type",
+        "'text'",
+    ),
+    "definition twice": (
+        "tools.json",
+        lambda d: d["$defs"].update(Role={"type": "string"}),
+        "tools.json#/$defs/Role",
+        "base.json",
+    ),
     "definition is no identifier": (
         "tools.json",
         lambda d: d["$defs"].update({"my-tool": {"type": "string"}}),
@@ -151,12 +171,42 @@ FAULTS: dict[str, tuple[str, Edit, str, str]] = {
     ),
     "wrong $id": ("tools.json", lambda d: d.update({"$id": "tool.json"}), "tools.json#/$id", "'tools.json'"),
     "no definitions": ("messages.json", lambda d: d.update({"$defs": {}}), "messages.json#/$defs", "at least one"),
-    "method without result": ("methods.json", without("tools/list", "result"), f"methods.json#{NOON}", "needs 'result'"),
-    "method without params": ("methods.json", without("tools/list", "params"), f"methods.json#{NOON}", "needs 'params'"),
-    "method without senders": ("methods.json", without("tools/list", "senders"), f"methods.json#{NOON}", "needs 'senders'"),
-    "method without message": ("methods.json", without("tools/list", "request"), f"methods.json#{NOON}", "needs 'request'"),
-    "method with no sender": ("methods.json", method("tools/list", senders=[]), f"methods.json#{NOON}/senders", "one sender"),
-    "method of an unknown kind": ("methods.json", method("tools/list", kind="call"), f"methods.json#{NOON}/kind", "request or"),
+    "method without result": (
+        "methods.json",
+        without("tools/list", "result"),
+        f"methods.json#{NOON}",
+        "needs 'result'",
+    ),
+    "method without params": (
+        "methods.json",
+        without("tools/list", "params"),
+        f"methods.json#{NOON}",
+        "needs 'params'",
+    ),
+    "method without senders": (
+        "methods.json",
+        without("tools/list", "senders"),
+        f"methods.json#{NOON}",
+        "needs 'senders'",
+    ),
+    "method without message": (
+        "methods.json",
+        without("tools/list", "request"),
+        f"methods.json#{NOON}",
+        "needs 'request'",
+    ),
+    "method with no sender": (
+        "methods.json",
+        method("tools/list", senders=[]),
+        f"methods.json#{NOON}/senders",
+        "one sender",
+    ),
+    "method of an unknown kind": (
+        "methods.json",
+        method("tools/list", kind="call"),
+        f"methods.json#{NOON}/kind",
+        "request or",
+    ),
     "sender of no side": (
         "methods.json",
         method("tools/list", senders=[{"side": "proxy", "carrier": "message"}]),
@@ -182,10 +232,25 @@ FAULTS: dict[str, tuple[str, Edit, str, str]] = {
         "leads nowhere",
     ),
     "attribute used twice": ("methods.json", method("tools/list", name="ping"), f"methods.json#{NOON}/name", "'ping'"),
-    "attribute is a keyword": ("methods.json", method("tools/list", name="class"), f"methods.json#{NOON}/name", "'class'"),
-    "attribute the stub has": ("methods.json", method("tools/list", name="request"), f"methods.json#{NOON}/name", "'request'"),
+    "attribute is a keyword": (
+        "methods.json",
+        method("tools/list", name="class"),
+        f"methods.json#{NOON}/name",
+        "'class'",
+    ),
+    "attribute the stub has": (
+        "methods.json",
+        method("tools/list", name="request"),
+        f"methods.json#{NOON}/name",
+        "'request'",
+    ),
     "no methods": ("methods.json", lambda d: d.pop("methods"), "methods.json#/methods", "object"),
-    "method is no object": ("methods.json", lambda d: d["methods"].update(odd=5), "methods.json#/methods/odd", "object"),
+    "method is no object": (
+        "methods.json",
+        lambda d: d["methods"].update(odd=5),
+        "methods.json#/methods/odd",
+        "object",
+    ),
     "no revisions": ("revisions.json", lambda d: d.update(revisions=[]), "revisions.json#/revisions", "at least one"),
     "revision without a name": (
         "revisions.json",
@@ -261,7 +326,12 @@ def test_a_fault_is_told_with_its_place(tmp_path: Path, file: str, change: Edit,
         ("tools.json", b'{"$id": "tools.json", "$defs": {"A": {}, "A": {}}}', "tools.json#", "'A' twice"),
         ("methods.json", None, "methods.json#", "is missing"),
         ("revisions.json", None, "revisions.json#", "is missing"),
-        ("my-tools.json", b'{"$id": "my-tools.json", "$defs": {"A": {"type": "string"}}}', "my-tools.json#", "identifier"),
+        (
+            "my-tools.json",
+            b'{"$id": "my-tools.json", "$defs": {"A": {"type": "string"}}}',
+            "my-tools.json#",
+            "identifier",
+        ),
         ("import.json", b'{"$id": "import.json", "$defs": {"A": {"type": "string"}}}', "import.json#", "identifier"),
     ],
 )
@@ -297,7 +367,9 @@ LATER: dict[str, tuple[str, Edit, str, str]] = {
     ),
     "empty union": (
         "content.json",
-        lambda document: [member.update({"x-since": "2025-03-26"}) for member in document["$defs"]["ContentBlock"]["anyOf"]],
+        lambda document: [
+            member.update({"x-since": "2025-03-26"}) for member in document["$defs"]["ContentBlock"]["anyOf"]
+        ],
         "2024-11-05.schema.json#",
         "is no JSON Schema",
     ),

@@ -96,7 +96,8 @@ def _run(what: str, command: Sequence[str], *, cwd: Path | None = None, env: dic
     except (OSError, subprocess.TimeoutExpired) as error:
         pytest.fail(f"the peer {what} cannot be installed: {error}", pytrace=False)
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-20:])
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        said = "\n".join(line[:300] for line in lines if not line.startswith("WARNING:"))[-4000:]
         ended = f"{' '.join(command)} gave {done.returncode}:\n{said}"
         pytest.fail(f"the peer {what} cannot be installed: {ended}", pytrace=False)
 
@@ -263,17 +264,17 @@ def watch_at() -> type[Watch]:
     return Watch
 
 
-Drive = Callable[[Path, str, str, Path, Watch], dict[str, Any]]
+Drive = Callable[[Path, str, str, Sequence[str | Path], Watch], dict[str, Any]]
 
 
 @pytest.fixture(scope="session")
 def drive(token: str) -> Drive:
-    """Let a peer's script talk with a server of ours; returns what the script saw."""
+    """Let a peer's script talk with a server of ours, given as arguments for Python; returns what the script saw."""
 
-    def run(python: Path, script: str, mode: str, server: Path, watch: Watch) -> dict[str, Any]:
+    def run(python: Path, script: str, mode: str, server: Sequence[str | Path], watch: Watch) -> dict[str, Any]:
         # A peer's library hands down only a few variables, so those the server needs are named.
         env = {name: os.environ[name] for name in (MARK, "PYTHONPATH") if name in os.environ}
-        order = {"mode": mode, "command": watch.command(sys.executable, server), "env": env}
+        order = {"mode": mode, "command": watch.command(sys.executable, *server), "env": env}
         words = [str(python), str(PEERS / script), json.dumps(order)]
         done = subprocess.run(words, env=_clean(), capture_output=True, text=True, timeout=TALKING, check=False)
         assert done.returncode == 0, f"{script} gave {done.returncode}:\n{done.stderr[-4000:]}"

@@ -46,14 +46,15 @@ def talk(request: Any, drive: Any, tmp_path_factory: Any, watch_at: Any) -> Talk
     """One conversation for all tests below: the calculator with a few tools more."""
     python, script, mode = CLIENTS[request.param]
     watch = watch_at(tmp_path_factory.mktemp("talk") / "watched.jsonl")
-    return Talk(mode, drive(request.getfixturevalue(python), script, mode, BIGGER, watch), watch)
+    return Talk(mode, drive(request.getfixturevalue(python), script, mode, [BIGGER], watch), watch)
 
 
 @pytest.mark.req("M-051", "M-083")
-@pytest.mark.parametrize("client", list(CLIENTS))
-def test_the_example_as_it_is(client: str, request: pytest.FixtureRequest, drive: Any, watch: Any) -> None:
+@pytest.mark.parametrize("start", [[CALCULATOR], ["-m", "typedmcp", "run", CALCULATOR]], ids=["python", "typedmcp run"])
+@pytest.mark.parametrize("client", ["mcp 2.3.0, automatic", "mcp 1.30.0"])
+def test_the_example_as_it_is(client: str, start: list[Any], request: Any, drive: Any, watch: Any) -> None:
     python, script, mode = CLIENTS[client]
-    saw = drive(request.getfixturevalue(python), script, mode, CALCULATOR, watch)
+    saw = drive(request.getfixturevalue(python), script, mode, start, watch)
     assert sorted(saw["tools"]) == ["add", "total"]
     assert saw["add"]["structuredContent"] == {"result": 5}
     assert saw["progress"] == [[1, 3, "added 1"], [2, 3, "added 2.5"], [3, 3, "added 4"]]

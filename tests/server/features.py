@@ -66,7 +66,7 @@ class Everything(Servicer[Context]):
         return {}
 
     async def complete(self, params: Any, context: Context) -> types.CompleteResult:
-        return types.CompleteResult(completion=types.CompleteResultCompletion(values=["a"]))
+        return types.CompleteResult(completion=types.Completion(values=["a"]))
 
     async def set_logging_level(self, params: Any, context: Context) -> Any:
         return {}

@@ -42,7 +42,7 @@ line's value in JSON Lines, and into the whole document otherwise.
 \b
 Examples:
   typedmcp validate conversation.jsonl
-  typedmcp validate --revision auto recorded/*.jsonl
+  typedmcp validate --format json recorded/*.jsonl
   typedmcp validate --sender server --revision 2025-06-18 answer.json
   typedmcp validate --definition Tool tools.json
   some-server < requests.jsonl | typedmcp validate --sender server -
@@ -55,7 +55,8 @@ Exit codes: 0 valid, 1 there are violations, 2 a FILE cannot be read.
 @click.option(
     "--revision",
     metavar="VERSION",
-    help="The revision whose rules count; default: the newest. `auto`: as each conversation says.",
+    help="The revision whose rules count, `latest`, or `auto`: as each conversation says.  Default: auto; latest along "
+    "with --definition.",
 )
 @click.option(
     "--sender",
@@ -101,7 +102,9 @@ def _judge_maker(revision: str | None, sender: str, definition: str | None) -> C
     from typedmcp.core.validation import validate
     from typedmcp_wire.revisions import LATEST_PROTOCOL_VERSION
 
-    chosen = None if revision == "auto" else LATEST_PROTOCOL_VERSION if revision in (None, "latest") else revision
+    if definition is not None and revision is None:
+        revision = "latest"
+    chosen = None if revision in (None, "auto") else LATEST_PROTOCOL_VERSION if revision == "latest" else revision
     check_protocol(chosen)
     if definition is None:
         from typedmcp.cli.judging import Conversation

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from typedmcp.core.narrow import is_array, is_object
 from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestTimeout, UsageError
+from typedmcp.core.narrow import is_array, is_object
 from typedmcp_wire.codec import convert
 from typedmcp_wire.methods import DISCOVER, INITIALIZE, Method
 from typedmcp_wire.revisions import (

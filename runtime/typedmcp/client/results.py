@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from typedmcp.core.narrow import is_object
 from typedmcp.core.errors import InvalidResult, MessageError
+from typedmcp.core.narrow import is_object
 from typedmcp_wire.methods import Method
 from typedmcp_wire.types.input import InputRequiredResult
 from typedmcp_wire.types.tasks import CreateTaskResult

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from typedmcp.core.narrow import is_object
 from typedmcp.core.errors import ToolError
+from typedmcp.core.narrow import is_object
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
 

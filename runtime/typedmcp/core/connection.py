@@ -98,6 +98,8 @@ class Connection:
         self.handshake: Handshake | None = None
         self.principal = principal
         self._server = server
+        revisions: tuple[str, ...] = getattr(server, "protocol_versions", ())
+        self._null_id = bool(revisions) and NULL_ID_REVISIONS.issuperset(revisions)
         self._write = write
         self._max_in_flight = max_in_flight
         self._on_fault = on_fault
@@ -143,7 +145,9 @@ class Connection:
 
     def refusal(self, error: MessageError) -> JSONRPCResponse:
         """The error response to an unreadable message."""
-        no_id = None if self.handshake is not None and self.handshake.revision in NULL_ID_REVISIONS else UNSET
+        handshake = self.handshake
+        null_id = self._null_id if handshake is None else handshake.revision in NULL_ID_REVISIONS
+        no_id = None if null_id else UNSET
         data = JSONRPCErrorData(code=error.code, message=error.message)
         return JSONRPCResponse(id=no_id if error.id is None else error.id, error=data)
 

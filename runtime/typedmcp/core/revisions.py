@@ -36,7 +36,8 @@ _plans: dict[str, dict[type[Struct], _Plan]] = {}
 
 
 def _make_plan(kind: type[Struct], revision: str) -> _Plan:
-    spans = FIELDS.get(kind.__name__, {})
+    # Structs of users may bear the names of the wire's, inside structured content.
+    spans = FIELDS.get(kind.__name__, {}) if kind.__module__.startswith("typedmcp_wire.") else {}
     known = {info.name: spans.get(info.name, (revision, revision)) for info in fields(kind)}
     # A required field has no default: every revision that has the struct has it.
     lacking = [

@@ -132,12 +132,16 @@ def _response(
         return (_violation("", "a method, a result or an error", message),)
     generic = "JSONRPCResultResponse"
     envelope = validate(message, generic, revision)
-    if envelope or request_method is None:
+    if request_method is None:
         return envelope
     method = METHODS[request_method]
     if method.result_definition is None or not method.sent_by(receiver, revision):
         return (_violation("", f"no response: a {receiver} does not ask {request_method} in {revision}", message),)
-    return tuple(_below("/result", validate(message["result"], method.result_definition, revision)))
+    # The envelope knows of a result only what all have in common: each place is told once.
+    found = {entry.pointer: entry for entry in envelope}
+    for entry in _below("/result", validate(message["result"], method.result_definition, revision)):
+        found.setdefault(entry.pointer, entry)
+    return tuple(found.values())
 
 
 def explain_data(value: object, definition: str, revision: str, prefix: str = "") -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typedmcp_wire.types.resources import ReadResourceResult
 
 logger = logging.getLogger("typedmcp")
 
-_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$")
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 
 
 class FunctionResource:
@@ -40,7 +40,7 @@ class FunctionResource:
         description: str | None,
         mime_type: str | None,
     ) -> None:
-        if not _URI.match(uri):
+        if not _URI.fullmatch(uri):
             raise UsageError(f"a resource's address has a scheme, such as 'docs://intro'; got {uri!r}")
         signature = read_signature(function)
         if signature.arguments.__struct_fields__:

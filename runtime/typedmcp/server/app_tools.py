@@ -19,6 +19,7 @@ from typedmcp.server.context import Context
 from typedmcp.server.results import result_builder
 from typedmcp.server.signature import convert_arguments, read_signature
 from typedmcp.server.threads import WorkerThreads
+from typedmcp.server.tools import sendable
 from typedmcp_wire.revisions import INVALID_PARAMS
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
@@ -121,7 +122,7 @@ def failure(text: str) -> CallToolResult:
 
 def _error_result(error: ToolError) -> CallToolResult:
     return CallToolResult(
-        content=list(error.content) or [TextContent(text=str(error))],
+        content=list(error.content) or [TextContent(text=sendable(str(error)))],
         structured_content=UNSET if error.structured_content is UNSET else error.structured_content,
         is_error=True,
         meta=error.meta,

@@ -195,5 +195,8 @@ class Context:
         return _DONE
 
     def _send(self, method: str, params: object) -> None:
-        if self._peer is not None and not self._finished:
+        if self._peer is None or self._finished:
+            return
+        is_cancelled = getattr(self._peer, "is_cancelled", None)  # a peer without connection has no such thing
+        if is_cancelled is None or not is_cancelled(self.request_id):
             self._peer.notify(method, params)

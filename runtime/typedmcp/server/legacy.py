@@ -45,6 +45,8 @@ from typedmcp_wire.types.base import (
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import AudioContent, ResourceLink, TextContent
 from typedmcp_wire.types.lifecycle import InitializeRequestParams, InitializeResult
+from typedmcp_wire.types.prompts import GetPromptResult
+from typedmcp_wire.types.tools import ListToolsResult
 
 if TYPE_CHECKING:
     from typedmcp_wire.types.content import ContentBlock
@@ -172,6 +174,10 @@ class LegacyEra:
         revision = context.revision
         if isinstance(result, CallToolResult):
             result = _carried(result, revision)
+        elif isinstance(result, GetPromptResult):
+            result = _prompted(result, revision)
+        elif isinstance(result, ListToolsResult):
+            result = _listed(result)
         return fit(result, revision)
 
 
@@ -210,6 +216,29 @@ def _carried(result: CallToolResult, revision: str) -> CallToolResult:
     if not all(exists_in(type(block).__name__, revision) for block in result.content):
         changes["content"] = [_block(block, revision) for block in result.content]
     return msgspec.structs.replace(result, **changes) if changes else result
+
+
+def _prompted(result: GetPromptResult, revision: str) -> GetPromptResult:
+    """A prompt with blocks the revision knows."""
+    if all(exists_in(type(message.content).__name__, revision) for message in result.messages):
+        return result
+    messages = [
+        msgspec.structs.replace(message, content=_block(message.content, revision)) for message in result.messages
+    ]
+    return msgspec.structs.replace(result, messages=messages)
+
+
+def _listed(result: ListToolsResult) -> ListToolsResult:
+    """A list of tools without output schemas for what is no object; 2026-07-28 brought those."""
+    if all(tool.output_schema is None or tool.output_schema.get("type") == "object" for tool in result.tools):
+        return result
+    tools = [
+        tool
+        if tool.output_schema is None or tool.output_schema.get("type") == "object"
+        else msgspec.structs.replace(tool, output_schema=None)
+        for tool in result.tools
+    ]
+    return msgspec.structs.replace(result, tools=tools)
 
 
 def _block(block: ContentBlock, revision: str) -> ContentBlock:

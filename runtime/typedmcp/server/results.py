@@ -71,7 +71,7 @@ def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _object_builder(returns: Any) -> Builder:
     def build(value: Any) -> CallToolResult:
-        checked = value if type(value) is returns and isinstance(value, msgspec.Struct) else _checked(value, returns)
+        checked = _checked(value, returns)
         return CallToolResult(content=[TextContent(text=to_text(checked))], structured_content=checked)
 
     return build
@@ -81,7 +81,7 @@ def _value_builder(returns: Any) -> Builder:
     def build(value: Any) -> CallToolResult:
         kind = cast("Any", type(value))
         checked = value if kind is returns and kind in _SCALARS else _checked(value, returns)
-        text = checked if kind is str else str(checked) if kind is int else to_text(checked)
+        text = _whole(checked) if kind is str else str(checked) if kind is int else to_text(checked)
         return CallToolResult(content=[TextContent(text=text)], structured_content={"result": checked})
 
     return build
@@ -100,17 +100,24 @@ def _nothing(value: Any) -> CallToolResult:
 
 def _loose(value: Any) -> Any:
     """The result of a function whose annotation promises nothing."""
-    if isinstance(value, WHOLE):
-        return value
+    if isinstance(value, (*WHOLE, *BLOCKS)):
+        to_text(value)  # raises for what JSON cannot hold
+        return CallToolResult(content=[value]) if isinstance(value, BLOCKS) else value
     if value is None:
         return CallToolResult(content=[])
-    if isinstance(value, BLOCKS):
-        return CallToolResult(content=[value])
     if isinstance(value, (list, tuple)):
         entries = list(cast("list[Any]", value))
         if entries and all(isinstance(entry, BLOCKS) for entry in entries):
+            to_text(entries)
             return CallToolResult(content=entries)
-    return CallToolResult(content=[TextContent(text=value if isinstance(value, str) else to_text(value))])
+    return CallToolResult(content=[TextContent(text=_whole(value) if isinstance(value, str) else to_text(value))])
+
+
+def _whole(text: str) -> str:
+    """`text` itself; raises ValueError when it holds half a surrogate pair, which UTF-8 lacks."""
+    if not text.isascii():
+        text.encode()
+    return text
 
 
 def to_text(value: Any) -> str:

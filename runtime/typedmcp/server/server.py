@@ -126,7 +126,7 @@ class MCPServer:
             LegacyEra(handshake, info, self._capabilities, instructions, strict=strict) if handshake else None
         )
         self._modern = ModernEra(versions, frozenset(versions) & frozenset(MODERN_REVISIONS), info)
-        self._null_id = (not strict) or (bool(handshake) and handshake[0] in NULL_ID_REVISIONS)
+        self._null_id = NULL_ID_REVISIONS.issuperset(versions) or (bool(handshake) and not strict)
         self._entries = self._table()
 
     @property
@@ -214,10 +214,11 @@ class MCPServer:
         except MessageError as error:
             if not error.answer and b'"method"' in error.frame:
                 return None
-            response = self._refusal(error)
+            response = self._refusal(error, context)
         else:
             if isinstance(request, JSONRPCResponse):
-                response = self._refusal(MessageError(INVALID_REQUEST, "A server takes requests, not responses."))
+                problem = MessageError(INVALID_REQUEST, "A server takes requests, not responses.")
+                response = self._refusal(problem, context)
             else:
                 response = await self.dispatch(request, context)
         if response is None:
@@ -225,8 +226,10 @@ class MCPServer:
         text = encode_response(response)
         return text if isinstance(message, bytes) else text.decode()
 
-    def _refusal(self, error: MessageError) -> JSONRPCResponse:
-        no_id = None if self._null_id else UNSET
+    def _refusal(self, error: MessageError, peer: Any) -> JSONRPCResponse:
+        handshake = getattr(peer, "handshake", None)
+        null_id = self._null_id if handshake is None else handshake.revision in NULL_ID_REVISIONS
+        no_id = None if null_id else UNSET
         data = JSONRPCErrorData(code=error.code, message=error.message)
         return JSONRPCResponse(id=no_id if error.id is None else error.id, error=data)
 

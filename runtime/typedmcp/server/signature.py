@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -61,6 +62,8 @@ def read_signature(function: Callable[..., Any], *, skip: tuple[str, ...] = ()) 
         if hint is Context:
             context_name = parameter.name
             continue
+        if hint is object:
+            hint = Any
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise UsageError(f"{label}: parameter {parameter.name!r} cannot be a named argument; write it out by name")
         default = NODEFAULT if parameter.default is parameter.empty else parameter.default
@@ -84,7 +87,7 @@ def object_schema(kind: Any) -> dict[str, Any]:
     (root,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     name = root.get("$ref", "").removeprefix("#/$defs/")
     if not name:
-        return root
+        return {**root, "$defs": definitions} if definitions else root
     own = {key: value for key, value in definitions[name].items() if key != "title"}
     if not _refers(definitions, name):
         del definitions[name]
@@ -110,12 +113,12 @@ def convert_arguments(value: dict[str, Any], kind: type[Arguments]) -> Arguments
         msgspec.ValidationError: it does not fit.
     """
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, str_keys=True)
     except msgspec.ValidationError:
         whole = whole_numbers(value)
         if whole is value:
             raise
-        return msgspec.convert(whole, kind)
+        return msgspec.convert(whole, kind, str_keys=True)
 
 
 def whole_numbers(value: Any) -> Any:
@@ -132,6 +135,8 @@ def whole_numbers(value: Any) -> Any:
 
 
 def _hints(function: Callable[..., Any], label: str) -> dict[str, Any]:
+    while isinstance(function, functools.partial):
+        function = function.func
     target = function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__
     try:
         return typing.get_type_hints(target, include_extras=True)
