@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from typedmcp.client.client import DEFAULT_MCP_REQUEST_TIMEOUT, MCPClient
+from typedmcp.client.client import MCPClient
 from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT
+from typedmcp.core.constants import DEFAULT_MCP_REQUEST_TIMEOUT
 from typedmcp.core.errors import UsageError
 from typedmcp.core.transport import ClientTransportInterface
 

@@ -211,7 +211,6 @@ def test_everything_follows(extended: Extended, script: str) -> None:
     run(extended, script)
 
 
-@pytest.mark.xfail(reason="server/modern.py: ModernEra.finish cuts no result down to an older modern revision")
 def test_the_modern_server_leaves_out_what_the_revision_lacks(extended: Extended) -> None:
     """A field of a newer modern revision does not reach a client of an older one."""
     run(

@@ -151,6 +151,12 @@ FAULTS: dict[str, tuple[str, Edit, str, str]] = {
         f"tools.json#{TOOL}/properties/title/type",
         "'text'",
     ),
+    "list of types with an array": (
+        "tools.json",
+        prop("Tool", "title", type=["array", "null"]),
+        f"tools.json#{TOOL}/properties/title/type",
+        "use anyOf",
+    ),
     "definition twice": (
         "tools.json",
         lambda d: d["$defs"].update(Role={"type": "string"}),

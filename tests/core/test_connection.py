@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from tests.core.wired import LIMIT, StubServer, Wired, call, cancel, note
-from typedmcp_wire.methods import METHODS
-from typedmcp_wire.types.base import ClientCapabilities, Implementation
 
 from typedmcp.core.connection import Handshake
 from typedmcp.core.errors import ConnectionClosed, InvalidResult, MCPError, NotConnected, RequestTimeout, TransportError
+from typedmcp_wire.methods import METHODS
+from typedmcp_wire.types.base import ClientCapabilities, Implementation
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -24,7 +24,9 @@ ROOTS = METHODS["roots/list"]
 
 
 def handshake(revision: str) -> Handshake:
-    return Handshake(revision=revision, client_info=Implementation(name="c", version="1"), capabilities=ClientCapabilities())
+    return Handshake(
+        revision=revision, client_info=Implementation(name="c", version="1"), capabilities=ClientCapabilities()
+    )
 
 
 class Gate:

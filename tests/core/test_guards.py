@@ -250,7 +250,11 @@ def test_results(id_: int | str) -> None:
 def test_errors(id_: int | str | None) -> None:
     built = jsonrpc_error(id_, -32601, "no")
     assert is_jsonrpc_response(built)
-    assert json.loads(encode_message(built)) == {"jsonrpc": "2.0", "id": id_, "error": {"code": -32601, "message": "no"}}
+    assert json.loads(encode_message(built)) == {
+        "jsonrpc": "2.0",
+        "id": id_,
+        "error": {"code": -32601, "message": "no"},
+    }
     for data in (None, 0, {"a": 1}):
         assert json.loads(encode_message(jsonrpc_error(id_, 1, "no", data)))["error"]["data"] == data
 

@@ -262,10 +262,14 @@ def test_reading_ends_in_a_message_or_in_message_error(data: bytes | str) -> Non
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(
-        st.characters(codec="utf-8")
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda children: (
+        st.lists(children, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), children, max_size=3)
     ),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), children, max_size=3),
     max_leaves=8,
 )
 
@@ -318,7 +322,15 @@ def test_a_batch_is_split_undecoded() -> None:
 @pytest.mark.req("H-014", "M-026")
 @pytest.mark.parametrize(
     ("data", "code"),
-    [("[]", -32600), (" [ ] ", -32600), ("{}", -32600), ("1", -32600), ("[1", -32700), ("[" * DEEP, -32700), (b"[\xff]", -32700)],
+    [
+        ("[]", -32600),
+        (" [ ] ", -32600),
+        ("{}", -32600),
+        ("1", -32600),
+        ("[1", -32700),
+        ("[" * DEEP, -32700),
+        (b"[\xff]", -32700),
+    ],
 )
 def test_what_is_no_batch(data: str | bytes, code: int) -> None:
     with pytest.raises(MessageError) as caught:
@@ -350,8 +362,14 @@ class Point(Struct):
         (JSONRPCResponse(id=1, result={"a": [1, 2]}), '{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}'),
         (JSONRPCResponse(id="ü", result={"中": "🙂"}), '{"jsonrpc":"2.0","id":"ü","result":{"中":"🙂"}}'),
         (JSONRPCResponse(id=1, result=None), '{"jsonrpc":"2.0","id":1,"result":null}'),
-        (JSONRPCResponse(id=None, error=JSONRPCErrorData(1, "m")), '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}'),
-        (JSONRPCResponse(error=JSONRPCErrorData(1, "m", None)), '{"jsonrpc":"2.0","error":{"code":1,"message":"m","data":null}}'),
+        (
+            JSONRPCResponse(id=None, error=JSONRPCErrorData(1, "m")),
+            '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"m"}}',
+        ),
+        (
+            JSONRPCResponse(error=JSONRPCErrorData(1, "m", None)),
+            '{"jsonrpc":"2.0","error":{"code":1,"message":"m","data":null}}',
+        ),
         (JSONRPCRequest(id=0, method="ping"), '{"jsonrpc":"2.0","id":0,"method":"ping"}'),
         (JSONRPCRequest(method="n", params={"a": None}), '{"jsonrpc":"2.0","method":"n","params":{"a":null}}'),
     ],

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+
+from typedmcp import validate
+from typedmcp.core.revisions import exists_in, fit
 from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 from typedmcp_wire.types.base import Icon, Implementation, ServerCapabilities, ToolsCapability
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import Annotations, Resource, TextContent
 from typedmcp_wire.types.resources import ListResourcesResult
 from typedmcp_wire.types.tools import ListToolsResult, Tool, ToolAnnotations
-
-from typedmcp import validate
-from typedmcp.core.revisions import exists_in, fit
 
 TOOL = Tool(
     name="t",

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.codegen.hostile_values import hostile_values
-from typedmcp_wire.methods import METHODS
-from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 
 from typedmcp import validate, validate_message
 from typedmcp.core.errors import TypedMCPError, UsageError
 from typedmcp.core.validation import explain_data
+from typedmcp_wire.methods import METHODS
+from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
 
 LATEST = REVISIONS[-1]
 META = {
@@ -189,7 +189,9 @@ def test_a_modern_server_sends_no_requests(method: str) -> None:
 
 
 @pytest.mark.req("M-016")
-@pytest.mark.parametrize("answer", [{"result": {"resultType": "complete"}}, {"error": {"code": -32601, "message": "m"}}])
+@pytest.mark.parametrize(
+    "answer", [{"result": {"resultType": "complete"}}, {"error": {"code": -32601, "message": "m"}}]
+)
 @pytest.mark.parametrize("method", [None, "roots/list"])
 def test_a_modern_client_sends_no_responses(answer: dict[str, Any], method: str | None) -> None:
     assert validate_message({"jsonrpc": "2.0", "id": 1, **answer}, LATEST, "client", method)
@@ -234,7 +236,11 @@ def test_unknown_methods_are_nobodys_business_here() -> None:
 @pytest.mark.parametrize("member", [None, "jsonrpc", "id", "method", "params", "result", "error"])
 def test_hostile_messages_raise_nothing(name: str, member: str | None) -> None:
     intruder = hostile_values()[name]
-    for base in (request("tools/list", {}), {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 1, "error": {}}):
+    for base in (
+        request("tools/list", {}),
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "error": {}},
+    ):
         value = intruder if member is None else {**base, member: intruder}
         for revision, method in ((LATEST, "tools/list"), ("2025-03-26", None)):
             for side in ("client", "server"):
@@ -254,7 +260,13 @@ JSON = st.recursive(
 @given(
     st.fixed_dictionaries(
         {"jsonrpc": st.just("2.0")},
-        optional={"id": JSON, "method": st.sampled_from(sorted(METHODS)), "params": JSON, "result": JSON, "error": JSON},
+        optional={
+            "id": JSON,
+            "method": st.sampled_from(sorted(METHODS)),
+            "params": JSON,
+            "result": JSON,
+            "error": JSON,
+        },
     ),
     st.sampled_from(REVISIONS),
     st.sampled_from(["client", "server"]),

@@ -111,7 +111,7 @@ GOOD: list[tuple[Any, Any, Any]] = [
     (Colour, "red", Colour.RED),
     (Size, 2, Size.LARGE),
     (Size, 2.0, Size.LARGE),
-    (dt.datetime, "2025-01-02T03:04:05Z", dt.datetime(2025, 1, 2, 3, 4, 5, tzinfo=dt.timezone.utc)),
+    (dt.datetime, "2025-01-02T03:04:05Z", dt.datetime(2025, 1, 2, 3, 4, 5, tzinfo=dt.UTC)),
     (dt.date, "2025-01-02", dt.date(2025, 1, 2)),
     (dt.time, "03:04:05", dt.time(3, 4, 5)),
     (dt.timedelta, "PT90S", dt.timedelta(seconds=90)),

@@ -6,10 +6,10 @@ import itertools
 from typing import Any
 
 from tests.core.wired import Wired
-from typedmcp_wire.methods import METHODS
-from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, LATEST_PROTOCOL_VERSION, REVISIONS
 
 from typedmcp import validate_message
+from typedmcp_wire.methods import METHODS
+from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, LATEST_PROTOCOL_VERSION, REVISIONS
 
 LATEST = LATEST_PROTOCOL_VERSION
 HANDSHAKE = list(HANDSHAKE_REVISIONS)
@@ -62,7 +62,9 @@ class Client:
             for answer in self.wired.sent:
                 if "method" not in answer and answer.get("id") == message["id"]:
                     known = method if method in METHODS else None
-                    assert validate_message(answer, self.revision, "server", known if "result" in answer else None) == ()
+                    assert (
+                        validate_message(answer, self.revision, "server", known if "result" in answer else None) == ()
+                    )
                     return answer
             await self.wired.until(len(self.wired.frames) + 1)
 

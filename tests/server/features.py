@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from typedmcp_wire.servicer import Servicer
-
 from typedmcp import Context, types
+from typedmcp_wire.servicer import Servicer
 
 ICONS = [types.Icon(src="https://example.com/i.png", mime_type="image/png")]
 AUDIO = types.AudioContent(data="AAAA", mime_type="audio/wav")
 LINK = types.ResourceLink(uri="docs://a", name="a", title="The A", description="About A")
 IMAGE = types.ImageContent(data="AAAA", mime_type="image/png")
 EMBEDDED = types.EmbeddedResource(resource=types.TextResourceContents(uri="docs://e", text="embedded"))
-TEXT = types.TextContent(text="words", annotations=types.Annotations(priority=0.5, last_modified="2025-01-01T00:00:00Z"))
+TEXT = types.TextContent(
+    text="words", annotations=types.Annotations(priority=0.5, last_modified="2025-01-01T00:00:00Z")
+)
 TOOL = types.Tool(
     name="everything",
     title="Everything",

@@ -60,8 +60,6 @@ def with_annotations(parameter: Any = None, returned: Any = None, value: Any = N
     return returning, seen
 
 
-
-
 # -- what a signature says -------------------------------------------------------------------------------------------
 
 
@@ -314,7 +312,9 @@ def unresolved(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F
 
 @pytest.mark.req("M-203")
 @pytest.mark.parametrize(
-    "function", [positional_only, variadic, keywords, impossible, impossible_result, unresolved], ids=lambda f: f.__name__
+    "function",
+    [positional_only, variadic, keywords, impossible, impossible_result, unresolved],
+    ids=lambda f: f.__name__,
 )
 def test_signatures_that_cannot_be_tools(function: Any) -> None:
     with pytest.raises(UsageError, match=function.__name__):
@@ -374,6 +374,8 @@ async def test_options_of_a_tool() -> None:
 
 
 class Greeter:
+    """Greets."""
+
     def __init__(self, word: str) -> None:
         self.word = word
 
@@ -410,6 +412,7 @@ async def test_callables_of_every_kind(function: Any, arguments: Any, text: str)
     made = App("a")
     made.tool(function, name="t")
     peer = Client(made)
+    assert (await listed(made))[0].get("description") in (None, "Greets.")
     assert text_of(await peer.call("t", arguments)) == text
     assert "expected" in text_of(await peer.call("t", dict.fromkeys(arguments, []))), "its types are known"
 
@@ -438,7 +441,9 @@ async def test_the_context_is_given_and_is_no_argument() -> None:
 @pytest.mark.req("M-195", "M-197", "M-198", "M-066")
 @pytest.mark.parametrize(("annotation", "value", "structured"), RETURNED, ids=map(str, range(len(RETURNED))))
 @pytest.mark.parametrize("revision", ["2025-06-18", LATEST])
-async def test_results_of_every_type_family(annotation: Any, value: Any, structured: Any, revision: str) -> None:  # F090
+async def test_results_of_every_type_family(
+    annotation: Any, value: Any, structured: Any, revision: str
+) -> None:  # F090
     made = app(with_annotations(returned=annotation, value=value)[0])
     (descriptor,) = await listed(made, revision)
     assert descriptor["outputSchema"]["type"] == "object"
@@ -508,7 +513,7 @@ async def test_recursive_types_have_one_definition_that_resolves(annotation: Any
     ids=str,
 )
 async def test_without_an_annotation_nothing_is_promised(value: Any, content: Any) -> None:
-    async def tool():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def tool():  # type: ignore[no-untyped-def]
         return value
 
     made = app(tool)
@@ -527,7 +532,9 @@ async def one_block() -> types.TextContent:
 
 
 async def whole() -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text="t")], structured_content=[1], meta={"com.example/a": 1})
+    return types.CallToolResult(
+        content=[types.TextContent(text="t")], structured_content=[1], meta={"com.example/a": 1}
+    )
 
 
 async def maybe_block() -> types.TextContent | None:
@@ -565,7 +572,7 @@ NO_JSON: dict[str, tuple[Any, str]] = {
 async def test_a_result_without_json_form_is_a_failed_tool(name: str, annotation: Any) -> None:  # F027, F088, F089
     value, where = NO_JSON[name]
 
-    async def tool():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def tool():  # type: ignore[no-untyped-def]
         return value
 
     if annotation is not None:

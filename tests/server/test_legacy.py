@@ -162,14 +162,14 @@ async def test_both_eras_on_one_connection() -> None:
 @pytest.mark.req("H-002", "A-084")
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_the_answer_fits_the_revision(revision: str) -> None:
-    server = MCPServer(
-        name="s", version="1", title="T", description="D", instructions="Do", servicer=Everything()
-    )
+    server = MCPServer(name="s", version="1", title="T", description="D", instructions="Do", servicer=Everything())
     result = await Client(server, revision).open()
     assert result["instructions"] == "Do"
     info = {"name", "version"} | ({"title"} if revision >= "2025-06-18" else set())
     assert set(result["serverInfo"]) == info | ({"description"} if revision >= "2025-11-25" else set())
-    capabilities = {"tools", "prompts", "resources", "logging"} | ({"completions"} if revision >= "2025-03-26" else set())
+    capabilities = {"tools", "prompts", "resources", "logging"} | (
+        {"completions"} if revision >= "2025-03-26" else set()
+    )
     assert set(result["capabilities"]) == capabilities
     assert result["capabilities"]["resources"] == {"subscribe": True}
 
@@ -272,6 +272,48 @@ async def test_a_progress_token_of_another_type_is_invalid(token: Any) -> None:
     peer = await client(app(), NEWEST)
     error = await peer.error("tools/call", {"name": "revision", "arguments": {}}, {"progressToken": token})
     assert error["code"] == -32602
+
+
+def chatty() -> App:
+    made = App("s", "1")
+
+    @made.tool
+    async def talk(context: Context) -> None:
+        for level in ("debug", "info", "error"):
+            await context.log(level, level)  # type: ignore[arg-type]
+
+    return made
+
+
+@pytest.mark.req("H-056", "M-225", "M-064")
+@pytest.mark.parametrize("revision", HANDSHAKE)
+async def test_log_messages_follow_the_level_of_the_connection(revision: str) -> None:  # F077
+    made = chatty()
+    peer, other = await client(made, revision), await client(made, revision)
+    await peer.call("talk")
+    assert peer.notifications() == [], "nobody asked"
+    assert await peer.result("logging/setLevel", {"level": "info"}) == {}
+    await peer.call("talk")
+    await other.call("talk")
+    assert [message["params"]["level"] for message in peer.notifications()] == ["info", "error"]
+    assert other.notifications() == []
+    assert (await peer.error("logging/setLevel", {"level": "loud"}))["code"] == -32602
+
+
+@pytest.mark.req("M-225", "M-064")
+@pytest.mark.parametrize("revision", ALL)
+async def test_logging_is_declared_when_and_only_when_a_function_may_log(revision: str) -> None:
+    for made, logs in ((chatty(), True), (App("quiet"), False)):
+        made.tool(idle)
+        peer = Client(made, revision)
+        opened = await peer.open() or await peer.result("server/discover")
+        assert ("logging" in opened["capabilities"]) is logs
+        if not peer.modern and not logs:
+            for params in ({"level": "info"}, {"level": "loud"}, {}):
+                assert (await peer.error("logging/setLevel", params))["code"] == -32601
+
+
+def idle() -> None: ...
 
 
 # -- results each revision can carry ---------------------------------------------------------------------------------

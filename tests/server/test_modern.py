@@ -61,7 +61,9 @@ async def test_the_key_alone_makes_a_request_modern(version: Any) -> None:
 
 
 @pytest.mark.req("M-050")
-@pytest.mark.parametrize("meta", [{}, {CAPABILITIES_KEY: {}}, {INFO_KEY: {"name": "n", "version": "1"}}, {"progressToken": 1}])
+@pytest.mark.parametrize(
+    "meta", [{}, {CAPABILITIES_KEY: {}}, {INFO_KEY: {"name": "n", "version": "1"}}, {"progressToken": 1}]
+)
 async def test_without_the_key_a_request_is_of_the_handshake_era(meta: Any) -> None:
     assert "resultType" not in (await Wired(server()).ask(call(1, "tools/list", _meta=meta)))["result"]
 
@@ -181,7 +183,10 @@ async def test_a_version_that_is_switched_off() -> None:
 
 
 @pytest.mark.req("M-050", "M-025", "A-032")
-@pytest.mark.parametrize("target", [server, modern_only, lambda: App("s").server, lambda: MCPServer(name="s", version="1", servicer=Everything())])
+@pytest.mark.parametrize(
+    "target",
+    [server, modern_only, lambda: App("s").server, lambda: MCPServer(name="s", version="1", servicer=Everything())],
+)
 @pytest.mark.parametrize(
     "method",
     [
@@ -293,7 +298,11 @@ async def test_capabilities_equal_what_is_served() -> None:
         ("server/discover", {}, True),
         ("prompts/get", {"name": "p"}, False),
         ("tools/call", {"name": "everything"}, False),
-        ("completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}, False),
+        (
+            "completion/complete",
+            {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}},
+            False,
+        ),
     ],
 )
 async def test_every_result_says_what_it_is(method: str, params: Any, cacheable: bool) -> None:  # F072
@@ -311,7 +320,10 @@ async def test_every_result_says_what_it_is(method: str, params: Any, cacheable:
 @pytest.mark.req("M-011", "M-043", "M-179")
 async def test_what_a_handler_says_stays_and_its_object_is_never_changed() -> None:
     mine = types.ListToolsResult(
-        tools=[], ttl_ms=5000, cache_scope="public", meta={"com.example/a": 1, SERVER_KEY: {"name": "x", "version": "2"}}
+        tools=[],
+        ttl_ms=5000,
+        cache_scope="public",
+        meta={"com.example/a": 1, SERVER_KEY: {"name": "x", "version": "2"}},
     )
     plain = types.ListPromptsResult(prompts=[])
     extension: dict[str, Any] = {"x": 1}
@@ -428,3 +440,41 @@ async def test_progress_of_two_requests_at_once_keeps_its_tokens() -> None:
 @pytest.mark.req("M-019")
 async def test_a_call_of_the_plain_registry() -> None:
     assert text_of(await Client(server()).call("t", {"a": [1.5, None]})) == '{"a":[1.5,null]}'
+
+
+@pytest.mark.req("M-021", "M-023", "M-192", "M-193")
+async def test_lists_vary_neither_by_connection_nor_by_what_came_before() -> None:
+    target = MCPServer(name="s", version="1", servicer=Everything(types.CallToolResult(content=[])))
+    first, second = Client(target), Client(target)
+    before = [await first.result(method) for method in ("tools/list", "prompts/list", "resources/list")]
+    await first.result("tools/call", {"name": "everything"})
+    await second.ask("no/such")
+    for peer in (first, second, Client(target, principal="someone")):
+        assert [await peer.result(method) for method in ("tools/list", "prompts/list", "resources/list")] == before
+
+
+@pytest.mark.req("M-038", "M-044", "M-047")
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"io.modelcontextprotocol/unknown": 5},
+        {"modelcontextprotocol.io/thing": [None]},
+        {"com.example/x": {"deep": [1]}, "plain": True},
+        {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "a=1"},
+        {INFO_KEY: {"name": "admin", "version": "999", "title": "root"}},
+        {INFO_KEY: {"name": "", "version": ""}},
+    ],
+    ids=lambda more: ", ".join(more),
+)
+async def test_what_else_stands_in_meta_decides_nothing(more: dict[str, Any]) -> None:
+    usual = await Client(server()).call("t", {"a": 1})
+    assert await Client(server()).call("t", {"a": 1}, more) == usual
+
+
+@pytest.mark.req("H-055", "M-064")
+@pytest.mark.parametrize("revision", [*HANDSHAKE, LATEST])
+async def test_changes_that_are_not_announced_are_not_declared(revision: str) -> None:
+    peer = Client(chatty(), revision)
+    opened = await peer.open()
+    declared = (opened or await peer.result("server/discover"))["capabilities"]
+    assert declared == {"tools": {}, "logging": {}}

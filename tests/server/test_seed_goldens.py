@@ -137,7 +137,9 @@ async def test_dispatch_takes_what_is_parsed_already() -> None:
 
 
 @pytest.mark.req("A-016", "A-021")
-@pytest.mark.parametrize("value", [{}, {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": None, "method": "x"}])
+@pytest.mark.parametrize(
+    "value", [{}, {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": None, "method": "x"}]
+)
 async def test_dispatch_of_something_else_is_the_callers_mistake(value: Any) -> None:
     with pytest.raises(UsageError, match="handle"):
         await calculator().dispatch(value)
@@ -145,7 +147,8 @@ async def test_dispatch_of_something_else_is_the_callers_mistake(value: Any) -> 
 
 @pytest.mark.req("A-022", "A-023", "A-024", "M-010")
 @pytest.mark.parametrize(
-    "method", ["ping", "initialize", "tools/list", "tools/call", "notifications/initialized", "notifications/foo", "foo"]
+    "method",
+    ["ping", "initialize", "tools/list", "tools/call", "notifications/initialized", "notifications/foo", "foo"],
 )
 @pytest.mark.parametrize("params", [None, {"name": "spy", "arguments": {}}, {"_meta": 5}])
 async def test_a_notification_is_seen_and_runs_nothing(method: str, params: Any) -> None:
@@ -223,7 +226,20 @@ def test_emitter_name_and_version_are_read_only() -> None:
         ("2025-03-26", "2025-03-26"),
         *[
             (odd, "2025-06-18")
-            for odd in ("2024-11-05", "2025-11-25", "2026-07-28", "1999-01-01", "", "latest", "2025-06-18 ", 5, None, True, [], {})
+            for odd in (
+                "2024-11-05",
+                "2025-11-25",
+                "2026-07-28",
+                "1999-01-01",
+                "",
+                "latest",
+                "2025-06-18 ",
+                5,
+                None,
+                True,
+                [],
+                {},
+            )
         ],
     ],
 )
@@ -276,9 +292,7 @@ async def test_a_call_runs_the_managers_execute() -> None:
 
 
 @pytest.mark.req("A-034", "A-047", "A-048", "A-050", "M-201")
-@pytest.mark.parametrize(
-    ("name", "shown"), [("nope", "nope"), ("fails", "bad luck"), ("silent", "KeyError"), ("", "")]
-)
+@pytest.mark.parametrize(("name", "shown"), [("nope", "nope"), ("fails", "bad luck"), ("silent", "KeyError"), ("", "")])
 async def test_tool_errors_are_results(name: str, shown: str) -> None:
     def fails(arguments: Any) -> Any:
         raise ValueError("bad luck")
@@ -370,7 +384,7 @@ def test_revisions() -> None:
     assert core.SUPPORTED_PROTOCOL_VERSIONS == ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
     assert isinstance(core.SUPPORTED_PROTOCOL_VERSIONS, tuple)
     assert core.LATEST_PROTOCOL_VERSION == "2026-07-28"
-    assert core.KNOWN_PROTOCOL_VERSIONS == ("2026-07-28", *core.SUPPORTED_PROTOCOL_VERSIONS)
+    assert ("2026-07-28", *core.SUPPORTED_PROTOCOL_VERSIONS) == core.KNOWN_PROTOCOL_VERSIONS
 
 
 @pytest.mark.req("A-060", "A-061", "A-062", "A-063", "A-064", "A-065", "A-066", "A-067")

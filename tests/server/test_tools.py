@@ -26,7 +26,9 @@ def tool(name: str = "t", value: Any = None, **options: Any) -> Tool:
 
 
 async def names(manager: ToolManager) -> list[str]:
-    reply = await MCPServer(name="s", version="1", tools=manager).handle('{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    reply = await MCPServer(name="s", version="1", tools=manager).handle(
+        '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    )
     assert reply is not None
     return [entry["name"] for entry in json.loads(reply)["result"]["tools"]]
 
@@ -156,7 +158,12 @@ async def test_a_name_added_again_keeps_its_place() -> None:
 
 @pytest.mark.req("A-124", "A-321")
 async def test_arguments_arrive_as_sent() -> None:
-    schema = {"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}}, "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "required": ["x"],
+        "properties": {"x": {"type": "integer"}},
+        "additionalProperties": False,
+    }
     manager = ToolManager([Tool(name="t", parameters=schema, execute=lambda arguments: arguments)])
     server = MCPServer(name="s", version="1", tools=manager)
     for arguments in ({}, {"x": "text"}, {"y": 1.0}, {"x": [None, {"a": "1"}]}):

@@ -25,6 +25,11 @@ from typedmcp.client.pending import Pending, PendingTable
 from typedmcp.client.results import check_result, invalid_result, unreadable_answer
 from typedmcp.client.tools import RemoteTool, remote_tools
 from typedmcp.client.values import value_of
+from typedmcp.core.constants import (
+    DEFAULT_MCP_CLIENT_NAME,
+    DEFAULT_MCP_CLIENT_VERSION,
+    DEFAULT_MCP_REQUEST_TIMEOUT,
+)
 from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
 from typedmcp.core.errors import (
     ConnectionClosed,
@@ -63,10 +68,6 @@ logger = logging.getLogger("typedmcp")
 P = TypeVar("P")
 R = TypeVar("R")
 
-DEFAULT_MCP_CLIENT_NAME = "taverna"
-DEFAULT_MCP_CLIENT_VERSION = "1.0.0"
-DEFAULT_MCP_REQUEST_TIMEOUT = 30.0
-"""Seconds a request may take."""
 
 
 class MCPClient(ClientStub):

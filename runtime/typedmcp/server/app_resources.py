@@ -51,6 +51,7 @@ class FunctionResource:
         self._threads = threads
         self._is_async = inspect.iscoroutinefunction(function)
         self._context_name = signature.context_name
+        self.takes_context = signature.context_name is not None
         self.descriptor = Resource(
             uri=uri,
             name=name or str(getattr(function, "__name__", uri)),

@@ -12,7 +12,8 @@ from typedmcp_wire.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from typedmcp_wire.servicer import MethodNotImplemented, Servicer
 from typedmcp_wire.types.base import ResourcesCapability, ServerCapabilities, ToolsCapability
 from typedmcp_wire.types.calls import CallToolRequestParams
-from typedmcp_wire.types.jsonrpc import PaginatedRequestParams
+from typedmcp_wire.types.jsonrpc import EmptyResult, PaginatedRequestParams
+from typedmcp_wire.types.logging import SetLevelRequestParams
 from typedmcp_wire.types.resources import (
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -54,7 +55,19 @@ class AppServicer(Servicer[Context]):
         return ServerCapabilities(
             tools=ToolsCapability() if self._tools else None,
             resources=ResourcesCapability() if self._resources else None,
+            logging={} if self._logs() else None,
         )
+
+    def _logs(self) -> bool:
+        """Whether any function gets a context, and with it the means to send log messages."""
+        return any(entry.takes_context for entry in (*self._tools.values(), *self._resources.values()))
+
+    async def set_logging_level(self, params: SetLevelRequestParams, context: Context) -> EmptyResult:
+        """Keep which log messages the client wants."""
+        if not self._logs():
+            raise MethodNotImplemented("logging/setLevel")
+        context.choose_log_level(params.level)
+        return {}
 
     async def list_tools(self, params: PaginatedRequestParams, context: Context) -> ListToolsResult:
         """Every tool, in the order of registration."""

@@ -60,6 +60,7 @@ class FunctionTool:
         self._is_async = _is_async(function)
         self._arguments = signature.arguments
         self._context_name = signature.context_name
+        self.takes_context = signature.context_name is not None
         output_schema, self._build = result_builder(signature.returns, self.name)
         self.descriptor = ToolDescriptor(
             name=self.name,

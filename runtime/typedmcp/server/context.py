@@ -178,6 +178,12 @@ class Context:
         params = LoggingMessageNotificationParams(level=level, data=data, logger=logger_name)
         return self._notify("notifications/message", params)
 
+    def choose_log_level(self, level: LoggingLevel) -> None:
+        """Keep, for the connection of a client of the handshake era, which log messages it wants."""
+        handshake: Handshake | None = getattr(self._peer, "handshake", None)
+        if handshake is not None:
+            handshake.log_level = level
+
     def finish(self) -> None:
         """The request is answered or withdrawn: nothing more is sent for it."""
         self._finished = True

@@ -178,6 +178,8 @@ class LegacyEra:
             result = _prompted(result, revision)
         elif isinstance(result, ListToolsResult):
             result = _listed(result)
+        elif not isinstance(result, (Struct, dict)):
+            raise TypeError(f"{context.method} must return a result object, not {type(result).__name__}")
         return fit(result, revision)
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from typedmcp.core.narrow import is_object
 from typedmcp.core.errors import MCPError
+from typedmcp.core.narrow import is_object
+from typedmcp.core.revisions import fit
 from typedmcp.core.validation import explain_data
 from typedmcp.server.context import Context, Peer
 from typedmcp_wire.methods import Method
@@ -109,6 +110,8 @@ class ModernEra:
 
     def finish(self, result: Any, context: Context, method: Method[Any, Any]) -> Any:
         """A copy of `result` with its type, the server's identity and, where cacheable, how long it stays fresh."""
+        if context.revision != LATEST_PROTOCOL_VERSION:
+            result = fit(result, context.revision)
         if is_object(result):
             meta = self._merged(result.get("_meta"))
             stamped = {**result, "resultType": result.get("resultType", "complete")}

@@ -17,7 +17,6 @@ from typing import Any, cast, overload
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from typedmcp.core.narrow import is_object
 from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
 from typedmcp.core.errors import MCPError, MessageError, ToolError, UsageError
 from typedmcp.core.guards import is_jsonrpc_request
@@ -30,6 +29,7 @@ from typedmcp.core.jsonrpc import (
     from_mapping,
     params_text,
 )
+from typedmcp.core.narrow import is_object
 from typedmcp.core.validation import explain_data
 from typedmcp.server.context import Context
 from typedmcp.server.legacy import LegacyEra, requested_version

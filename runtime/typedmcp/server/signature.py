@@ -19,8 +19,8 @@ from typing import Annotated, Any, cast, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
-from typedmcp.core.narrow import is_array, is_object
 from typedmcp.core.errors import UsageError
+from typedmcp.core.narrow import is_array, is_object
 from typedmcp.server.context import Context
 from typedmcp.server.docstrings import parse_docstring
 
@@ -52,7 +52,10 @@ def read_signature(function: Callable[..., Any], *, skip: tuple[str, ...] = ()) 
     """
     label = getattr(function, "__name__", repr(function))
     hints = _hints(function, label)
-    description, documented = parse_docstring(function)
+    described = function
+    while isinstance(described, functools.partial):  # its own docstring is about functools
+        described = described.func
+    description, documented = parse_docstring(described)
     context_name = None
     members: list[tuple[str, Any, Any]] = []
     for parameter in inspect.signature(function).parameters.values():
