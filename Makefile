@@ -70,5 +70,6 @@ requirements: setup ## Print which requirements no test names
 	@$(BIN)/python tests/requirements.py $(ARGS)
 
 clean: ## Remove environments, caches and build results
+	rm -rf tests/interop/.peers tests/bench/.peer
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

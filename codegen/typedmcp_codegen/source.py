@@ -270,7 +270,7 @@ def _check_shape(file: str, tokens: tuple[str | int, ...], node: Schema) -> None
     unknown = [kind for kind in (kinds if is_array(kinds) else [kinds]) if kind not in _TYPES]
     if unknown:
         raise SourceError(file, pointer(*tokens, "type"), f"{unknown[0]!r} is no type of JSON")
-    if isinstance(kinds, list) and {"array", "object"} & set(kinds):
+    if is_array(kinds) and {"array", "object"} & set(kinds):
         raise SourceError(file, pointer(*tokens, "type"), "lists more than scalars; use anyOf")
 
 

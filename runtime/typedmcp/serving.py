@@ -31,7 +31,7 @@ def run(server: MCPServerInterface, transport: str = "stdio") -> int | None:
 
 
 async def serve_stdio(server: MCPServerInterface) -> int | None:
-    """Serve the process's standard input and output until end of input, SIGINT or SIGTERM; return the signal's number."""
+    """Serve the process's standard input and output until end of input or a signal, and return the signal's number."""
     from typedmcp.transports.stdio.server import create_stdio_server
 
     handle = create_stdio_server(server)

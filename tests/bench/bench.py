@@ -3,8 +3,8 @@
 1. In process: the bytes of a tools/call of 2026-07-28 in, the bytes of the answer out.
 2. Start: from the start of a server process to its first answer on stdio, and its peak memory.
 
-Processor time is what counts: on a shared machine elapsed time also measures the neighbours.  The peer is installed from
-PyPI into an environment of its own on first use.
+Processor time is what counts: on a shared machine elapsed time also measures the neighbours.  The peer is installed
+from PyPI into an environment of its own on first use.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from tests.client.helpers import (
     turns,
 )
 
-from typedmcp import App, MCPClient, MCPServer, Tool, ToolManager, connect
+from typedmcp import App, MCPClient, MCPServer, Tool, ToolManager, connect, types
 from typedmcp.client.client import (
     DEFAULT_MCP_CLIENT_NAME,
     DEFAULT_MCP_CLIENT_VERSION,
@@ -578,7 +578,11 @@ VALUES: list[tuple[str, dict[str, Any], Any]] = [
     ("empty text", text_result(""), None),
     ("no content", {"content": []}, None),
     ("null", text_result("null"), None),
-    ("images are no text", {"content": [{"type": "image", "data": "AA==", "mimeType": "a/b"}]}, None),
+    (
+        "images are handed over",
+        {"content": [{"type": "image", "data": "AA==", "mimeType": "a/b"}]},
+        [types.ImageContent(data="AA==", mime_type="a/b")],
+    ),
     ("isError false", text_result("7", isError=False), 7),
     ("structured first", Structured, {"a": 1}),
     ("structured, no text", {"content": [], "structuredContent": {"result": 5}}, {"result": 5}),

@@ -1,4 +1,4 @@
-"""One client's message stream: order, concurrency, cancellation and its races, batches, calls to the client, the end."""
+"""One client's message stream: order, cancellation and its races, batches, calls to the client, the end."""
 
 from __future__ import annotations
 
@@ -614,7 +614,7 @@ async def test_an_answer_of_another_shape_is_the_clients_fault(result: Any) -> N
 async def test_a_call_times_out_and_is_cancelled() -> None:
     wired = Wired(StubServer())
     asking, number = await asked(wired, timeout=0.01)
-    with pytest.raises(RequestTimeout, match="roots/list timed out after 0.01 s") as caught:
+    with pytest.raises(RequestTimeout, match=r"roots/list timed out after 0\.01 s") as caught:
         await within(asking)
     assert isinstance(caught.value, TimeoutError)
     (_, cancelled) = wired.sent

@@ -395,7 +395,7 @@ def test_text_has_no_line_break_of_any_kind(character: str) -> None:
     [
         (lambda n: {"mean": n}, "/result/mean"),
         (lambda n: {"a/b": {"c~d": [None, 1, n]}}, "/result/a~1b/c~0d/2"),
-        (lambda n: Point(n), "/result/x"),
+        (Point, "/result/x"),
         (lambda n: [Point(1.0, {"t": (n,)})], "/result/0/tags/t/0"),
     ],
 )

@@ -305,6 +305,8 @@ async def test_arguments_nested_too_deeply() -> None:
 def positional_only(a: int, /) -> None: ...
 def variadic(*a: int) -> None: ...
 def keywords(**a: int) -> None: ...
+def context_by_position(context: Context, /) -> None: ...
+def two_contexts(one: Context, two: Context) -> None: ...
 def impossible(a: threading.Lock) -> None: ...
 def impossible_result() -> threading.Lock: ...
 def unresolved(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
@@ -313,7 +315,16 @@ def unresolved(a: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F
 @pytest.mark.req("M-203")
 @pytest.mark.parametrize(
     "function",
-    [positional_only, variadic, keywords, impossible, impossible_result, unresolved],
+    [
+        positional_only,
+        variadic,
+        keywords,
+        context_by_position,
+        two_contexts,
+        impossible,
+        impossible_result,
+        unresolved,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_signatures_that_cannot_be_tools(function: Any) -> None:
@@ -414,7 +425,7 @@ async def test_callables_of_every_kind(function: Any, arguments: Any, text: str)
     peer = Client(made)
     assert (await listed(made))[0].get("description") in (None, "Greets.")
     assert text_of(await peer.call("t", arguments)) == text
-    assert "expected" in text_of(await peer.call("t", dict.fromkeys(arguments, []))), "its types are known"
+    assert "expected" in text_of(await peer.call("t", {key: [] for key in arguments})), "its types are known"
 
 
 # -- context ---------------------------------------------------------------------------------------------------------
@@ -854,6 +865,15 @@ async def test_more_plain_calls_than_threads_wait_their_turn() -> None:
     assert 1 < most <= 3
 
 
+async def test_threads_that_end_when_idle_lose_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typedmcp.server.threads._IDLE_SECONDS", 0.001)
+    peer = Client(app(still_served, max_workers=2))
+    for number in range(100):
+        if number % 4 == 0:
+            await asyncio.sleep(0.002)  # about as long as a thread waits for work
+        assert text_of(await asyncio.wait_for(peer.call("still_served"), LIMIT)) == "still served"
+
+
 def test_max_workers_is_at_least_one() -> None:
     with pytest.raises(UsageError):
         App("a", max_workers=0)
@@ -924,10 +944,10 @@ async def test_what_a_cancelled_plain_tool_returns_is_dropped() -> None:
     release.set()
     await asyncio.wait_for(left.wait(), LIMIT)
     assert await peer.wired.idle() == []
-    assert text_of(await Client(app(lambda_free)).call("lambda_free", {})) == "still served"
+    assert text_of(await Client(app(still_served)).call("still_served", {})) == "still served"
 
 
-def lambda_free() -> str:
+def still_served() -> str:
     return "still served"
 
 

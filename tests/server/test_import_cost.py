@@ -37,7 +37,7 @@ CODE: dict[str, str] = {
     "an app": "from typedmcp import App",
     "a server": "from typedmcp import MCPServer, ToolManager",
     "everything public": "import typedmcp\n[getattr(typedmcp, name) for name in typedmcp.__all__]",
-    "the barrels": "import typedmcp.core as c, typedmcp.server as s\n[getattr(m, n) for m in (c, s) for n in m.__all__]",
+    "the barrels": "import typedmcp.core as c, typedmcp.server as s\n[getattr(m, n) for m in (c, s) for n in dir(m)]",
     "an app at work": """
 import asyncio
 from typedmcp import App

@@ -464,7 +464,7 @@ async def test_lists_vary_neither_by_connection_nor_by_what_came_before() -> Non
         {INFO_KEY: {"name": "admin", "version": "999", "title": "root"}},
         {INFO_KEY: {"name": "", "version": ""}},
     ],
-    ids=lambda more: ", ".join(more),
+    ids=", ".join,
 )
 async def test_what_else_stands_in_meta_decides_nothing(more: dict[str, Any]) -> None:
     usual = await Client(server()).call("t", {"a": 1})

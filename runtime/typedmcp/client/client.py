@@ -69,7 +69,6 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-
 class MCPClient(ClientStub):
     """Drives a remote server; the protocol's requests are its methods (see :class:`ClientStub`).
 
@@ -309,6 +308,8 @@ class MCPClient(ClientStub):
         except RequestTimeout:
             if withdraw:
                 self._withdraw(entry, "timed out")
+                # The caller may send its next request at once: the withdrawal goes out before it.
+                await asyncio.sleep(0)
             raise
         finally:
             self._pending.remove(entry)

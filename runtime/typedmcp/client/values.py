@@ -23,7 +23,8 @@ def value_of(result: CallToolResult) -> Any:
 
     The structured content comes first.  One of the form ``{"result": value}`` whose text block repeats just the value
     is a value that was wrapped to be an object, and is unwrapped.  Without structured content the text is read as JSON,
-    and taken as it is when it is none; no text at all is None.
+    and taken as it is when it is none; no content at all is None.  A result without text whose blocks are of other
+    kinds (images, links) is the list of those blocks.
 
     Raises:
         ToolError: the result says that the tool failed.
@@ -38,12 +39,17 @@ def value_of(result: CallToolResult) -> Any:
         )
     structured = result.structured_content
     if structured is UNSET:
-        return _parsed(text)
+        # Images and the like have no plain value: the blocks themselves are handed over rather than lost.
+        return _parsed(text) if text or not result.content else _text_or_blocks(result)
     if is_object(structured) and structured.keys() == {"result"}:
         inner = structured["result"]
         if inner == text or (text and inner == _parsed(text)):
             return inner
     return structured
+
+
+def _text_or_blocks(result: CallToolResult) -> Any:
+    return None if all(isinstance(block, TextContent) for block in result.content) else result.content
 
 
 def _parsed(text: str) -> Any:

@@ -11,6 +11,8 @@ TypedMCPError
 +-- TransportError         the connection failed or was lost
 |   +-- ConnectionClosed   it ended before the answer came
 |   +-- ProcessExited      the child process ended by itself
+|   +-- RequestLost        one request gets no answer any more; the connection goes on
+|       +-- SessionLost    because the server has forgotten the session
 +-- RequestTimeout         no answer came in time (a TimeoutError too)
 +-- ToolError              a tool failed; its text is for the model to read
 """
@@ -128,6 +130,35 @@ class ProcessExited(TransportError):
         super().__init__(message)
         self.returncode = returncode
         self.stderr = stderr
+
+
+class RequestLost(TransportError):
+    """One message did not get through, or its answer did not; the connection is of use still.  The cause is chained.
+
+    A transport emits it as ``error``; whoever waits for the request gives up at once.
+
+    Attributes:
+        request_id: The request that gets no answer; None: it was no request, or no single one.
+        status: The HTTP status, when there was a response.
+        url: Where the message went, when it went by HTTP.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        request_id: int | str | None = None,
+        *,
+        status: int | None = None,
+        url: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.request_id = request_id
+        self.status = status
+        self.url = url
+
+
+class SessionLost(RequestLost):
+    """The server does not know the session any more; only a new ``initialize`` helps."""
 
 
 class RequestTimeout(TypedMCPError, TimeoutError):

@@ -60,7 +60,9 @@ class AppServicer(Servicer[Context]):
 
     def _logs(self) -> bool:
         """Whether any function gets a context, and with it the means to send log messages."""
-        return any(entry.takes_context for entry in (*self._tools.values(), *self._resources.values()))
+        return any(tool.takes_context for tool in self._tools.values()) or any(
+            resource.takes_context for resource in self._resources.values()
+        )
 
     async def set_logging_level(self, params: SetLevelRequestParams, context: Context) -> EmptyResult:
         """Keep which log messages the client wants."""

@@ -18,7 +18,7 @@ from typedmcp.core.narrow import is_object
 from typedmcp.core.revisions import fit
 from typedmcp.core.validation import explain_data
 from typedmcp.server.context import Context, Peer
-from typedmcp_wire.methods import Method
+from typedmcp_wire.methods import CALL_TOOL, Method
 from typedmcp_wire.revisions import (
     CLIENT_CAPABILITIES_KEY,
     INVALID_PARAMS,
@@ -110,7 +110,8 @@ class ModernEra:
 
     def finish(self, result: Any, context: Context, method: Method[Any, Any]) -> Any:
         """A copy of `result` with its type, the server's identity and, where cacheable, how long it stays fresh."""
-        if context.revision != LATEST_PROTOCOL_VERSION:
+        # A tool's result has had no field withdrawn: what is called most need not be looked through.
+        if method is not CALL_TOOL or context.revision != LATEST_PROTOCOL_VERSION:
             result = fit(result, context.revision)
         if is_object(result):
             meta = self._merged(result.get("_meta"))

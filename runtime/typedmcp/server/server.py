@@ -333,7 +333,8 @@ class MCPServer:
             if method.kind == "request" and method.client and method is not INITIALIZE:
                 call = own.get(method.name) or getattr(self._servicer, method.attribute)
                 has_meta = "meta" in getattr(method.params, "__struct_fields__", ())
-                modern_only = method.client.isdisjoint(HANDSHAKE_REVISIONS) and not method.client.isdisjoint(self._versions)
+                served = method.client.intersection(self._versions)
+                modern_only = bool(served) and served.isdisjoint(HANDSHAKE_REVISIONS)
                 table[method.name] = _Entry(method, decoder(method.params).decode, call, has_meta, modern_only)
         return table
 

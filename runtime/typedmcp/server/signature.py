@@ -62,13 +62,15 @@ def read_signature(function: Callable[..., Any], *, skip: tuple[str, ...] = ()) 
         if parameter.name in skip:
             continue
         hint = hints.get(parameter.name, Any)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise UsageError(f"{label}: parameter {parameter.name!r} cannot be a named argument; write it out by name")
         if hint is Context:
+            if context_name is not None:
+                raise UsageError(f"{label}: {context_name!r} and {parameter.name!r} are both contexts; one is enough")
             context_name = parameter.name
             continue
         if hint is object:
             hint = Any
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise UsageError(f"{label}: parameter {parameter.name!r} cannot be a named argument; write it out by name")
         default = NODEFAULT if parameter.default is parameter.empty else parameter.default
         members.append((parameter.name, _described(hint, documented.get(parameter.name)), _default(default)))
     try:

@@ -76,6 +76,7 @@ class MCPSession:
         self._event_ttl = event_ttl
         self._clock = clock
         self._fan_out = fan_out
+        self.live: Any = None
         self._log: dict[str, EventStoreEntry] | None = None
         self._streams: dict[EventStream, str] | None = None
         self._count = 0
@@ -88,17 +89,25 @@ class MCPSession:
             stream: Which stream it belongs to; by default those opened by GET.
         """
         text = message if isinstance(message, bytes) else encode_message(message)
+        event_id = self._keep(text, stream)
+        for attached, name in list((self._streams or {}).items()):
+            if name == stream:
+                attached.send_event(event_id, text)
+                if not self._fan_out:
+                    break
+        return event_id
+
+    def mark(self, stream: str) -> str:
+        """An id from which a stream can be resumed before anything has been sent on it."""
+        return self._keep(b"", stream)
+
+    def _keep(self, text: bytes, stream: str) -> str:
         self._count += 1
         event_id = base36(self._count)
         log = self._evicted()
         log[event_id] = EventStoreEntry(event_id, text, self._clock(), stream)
         while len(log) > self._capacity:
             del log[next(iter(log))]
-        for attached, name in list((self._streams or {}).items()):
-            if name == stream:
-                attached.send_event(event_id, text)
-                if not self._fan_out:
-                    break
         return event_id
 
     def replay(self, after_id: str) -> list[EventStoreEntry]:
@@ -111,7 +120,7 @@ class MCPSession:
         for passed in entries:
             if passed.id == after_id:
                 break
-        return [later for later in entries if later.stream == entry.stream]
+        return [later for later in entries if later.stream == entry.stream and later.message]
 
     def stream_of(self, event_id: str) -> str | None:
         """The stream a kept event went to; None when it is not kept."""

@@ -1,0 +1,126 @@
+"""Who may call from where: the ``Origin`` and ``Host`` checks, and CORS for the origins allowed.
+
+Rules:
+- ``Origin`` absent: no browser, passes.  Loopback origins and the configured ones pass; any other is 403.
+- On a loopback bind, ``Host`` must be a loopback name (any port) or a configured name; any other is 403.  This stops
+  pages whose name was re-pointed to this machine.
+- Names compare whole and without case; after the colon only a port number up to 65535 is a port.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler, Middleware
+
+from typedmcp_wire.revisions import (
+    LAST_EVENT_ID_HEADER,
+    METHOD_HEADER,
+    NAME_HEADER,
+    PROTOCOL_VERSION_HEADER,
+    SESSION_ID_HEADER,
+)
+
+logger = logging.getLogger("typedmcp")
+
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_AUTHORITY: Final = re.compile(r"^(\[[0-9a-f:.]+\]|[^:/?#@\[\]]+)(?::([0-9]{1,5}))?$")
+_ORIGIN: Final = re.compile(r"^(https?)://(.+)$")
+_ALLOW_HEADERS: Final = (
+    f"Content-Type, Authorization, {PROTOCOL_VERSION_HEADER}, {SESSION_ID_HEADER}, {METHOD_HEADER}, {NAME_HEADER}, "
+    f"{LAST_EVENT_ID_HEADER}"
+)
+_EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, WWW-Authenticate"
+
+
+CORS_HEADERS: Final = web.RequestKey("cors_headers", dict[str, str])
+"""Headers a streamed answer must carry from its start."""
+
+
+class OriginGuard:
+    """The checks of one application.
+
+    Args:
+        host: The address the server is bound to.
+        origins: Origins allowed besides loopback.
+        hosts: Host names allowed besides loopback.
+    """
+
+    def __init__(self, host: str, origins: Sequence[str], hosts: Sequence[str]) -> None:
+        self._check_host = is_loopback(host)
+        self._origins = {origin.lower().rstrip("/") for origin in origins}
+        self._hosts = {name.lower() for name in hosts}
+
+    def middleware(self) -> Middleware:
+        """The checks in the form an application takes."""
+
+        @web.middleware
+        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._serve(request, handler)
+
+        return check
+
+    async def _serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get(hdrs.ORIGIN)
+        if origin is not None and not self.allows_origin(origin):
+            return _forbidden("Origin", origin, "origins")
+        if self._check_host and not self.allows_host(request.headers.get(hdrs.HOST, "")):
+            return _forbidden("Host", request.headers.get(hdrs.HOST, ""), "hosts")
+        if origin is None:
+            return await handler(request)
+        if request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
+            return web.Response(status=204, headers=self._cors(origin, preflight=True))
+        request[CORS_HEADERS] = self._cors(origin, preflight=False)
+        response = await handler(request)
+        if not response.prepared:
+            response.headers.update(request[CORS_HEADERS])
+        return response
+
+    def allows_origin(self, origin: str) -> bool:
+        """Whether a page of that origin may call."""
+        origin = origin.lower()
+        match = _ORIGIN.match(origin)
+        if origin in self._origins:
+            return True
+        return match is not None and _name(match[2]) in _LOOPBACK
+
+    def allows_host(self, host: str) -> bool:
+        """Whether a request may name that host."""
+        host = host.lower()
+        name = _name(host)
+        return name is not None and (name in _LOOPBACK or host in self._hosts or name in self._hosts)
+
+    def _cors(self, origin: str, *, preflight: bool) -> dict[str, str]:
+        headers: dict[str, str] = {
+            hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
+            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: _EXPOSE_HEADERS,
+            hdrs.VARY: "Origin",
+        }
+        if preflight:
+            headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST, DELETE"
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _ALLOW_HEADERS
+            headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
+        return headers
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to bind to reaches only this machine."""
+    return host.lower() in _LOOPBACK or host.startswith("127.")
+
+
+def _name(authority: str) -> str | None:
+    """The host of ``host[:port]``; None when it is no such thing."""
+    match = _AUTHORITY.match(authority)
+    if match is None or (match[2] is not None and int(match[2]) > 65535):
+        return None
+    return match[1]
+
+
+def _forbidden(header: str, value: str, setting: str) -> web.Response:
+    """403 with the value and the setting that would allow it."""
+    logger.warning("refused a request with %s %r; allow it with %s=", header, value[:200], setting)
+    return web.Response(status=403, text=f"{header} {value[:200]!r} is not allowed; see the setting {setting}=\n")
