@@ -13,21 +13,63 @@ from typing import Any
 from typedmcp.core.errors import UsageError
 from typedmcp.core.transport import MCPServerInterface
 
-TRANSPORTS = ("stdio",)
+TRANSPORTS = ("stdio", "http")
 
 
-def run(server: MCPServerInterface, transport: str = "stdio") -> int | None:
+def run(server: MCPServerInterface, transport: str = "stdio", **options: Any) -> int | None:
     """Serve in this process until the client goes away, Ctrl-C or SIGTERM; the number of that signal is returned.
 
+    Args:
+        transport: ``"stdio"`` or ``"http"``.
+        options: For HTTP, those of :func:`serve_http`.
+
     Raises:
-        UsageError: there is no such transport, or an event loop is running already.
+        UsageError: there is no such transport, it has no such option, or the address cannot be bound.
     """
     if transport not in TRANSPORTS:
         raise UsageError(f"{transport!r} is no transport; use one of {', '.join(TRANSPORTS)}")
+    if transport == "stdio" and options:
+        raise UsageError(f"stdio has no options; got {', '.join(options)}")
     try:
-        return _run(serve_stdio(server))
+        return _run(serve_stdio(server)) if transport == "stdio" else _run(serve_http(server, **options), fast=True)
     except KeyboardInterrupt:
         return signal.SIGINT
+
+
+async def serve_http(
+    server: MCPServerInterface,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    grace: float = 5.0,
+    **options: Any,
+) -> int | None:
+    """Serve HTTP until SIGINT or SIGTERM, and return the signal's number.
+
+    Args:
+        host: The address to bind; loopback by default.
+        port: The port; 0 takes a free one.
+        grace: Seconds open requests have to end after a signal.
+        options: Those of :func:`typedmcp.transports.http.create_app`: path, streaming, origins, ...
+    """
+    from aiohttp import web
+
+    from typedmcp.transports.http.app import create_app
+
+    app = create_app(server, host=host, **options)
+    # A modern request ends with its client; one of the handshake era runs in a task of its own.
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=grace)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another port=") from error
+        for address in runner.addresses:
+            sys.stderr.write(f"Serving {server.name} at http://{address[0]}:{address[1]}{options.get('path', '/mcp')}\n")
+        return await _until_signal(asyncio.get_running_loop().create_future())
+    finally:
+        await runner.cleanup()
 
 
 async def serve_stdio(server: MCPServerInterface) -> int | None:
@@ -36,8 +78,15 @@ async def serve_stdio(server: MCPServerInterface) -> int | None:
 
     handle = create_stdio_server(server)
     await handle.start()
+    try:
+        return await _until_signal(asyncio.ensure_future(handle.wait_closed()))
+    finally:
+        await handle.stop()
+
+
+async def _until_signal(closing: asyncio.Future[None]) -> int | None:
+    """Wait for `closing`, or for SIGINT or SIGTERM, whose number is returned."""
     loop = asyncio.get_running_loop()
-    closing = asyncio.ensure_future(handle.wait_closed())
     received: list[int] = []
 
     def end(number: int) -> None:
@@ -48,18 +97,17 @@ async def serve_stdio(server: MCPServerInterface) -> int | None:
         # Not on Windows, and not outside the main thread: there Ctrl-C raises KeyboardInterrupt instead.
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(number, end, number)
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await closing
-    finally:
-        await handle.stop()
+    with contextlib.suppress(asyncio.CancelledError):
+        await closing
     return received[0] if received else None
 
 
-def _run(main: Coroutine[Any, Any, int | None]) -> int | None:
-    """asyncio.run, on uvloop where it is loaded already or asked for by TYPEDMCP_UVLOOP=1."""
-    if os.environ.get("TYPEDMCP_UVLOOP") == "1" or "uvloop" in sys.modules:
-        import uvloop  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
-
+def _run(main: Coroutine[Any, Any, int | None], *, fast: bool = False) -> int | None:
+    """asyncio.run, on uvloop where it is installed and worth its start (`fast`), or loaded already."""
+    if fast or "uvloop" in sys.modules or os.environ.get("TYPEDMCP_UVLOOP") == "1":
+        try:
+            import uvloop  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+        except ImportError:
+            return asyncio.run(main)
         return uvloop.run(main)  # pyright: ignore[reportUnknownMemberType]
     return asyncio.run(main)

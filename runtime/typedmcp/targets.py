@@ -50,8 +50,9 @@ def connect(
     """A client for a server, to be entered by ``async with`` or awaited.
 
     Args:
-        target: An :class:`App` or :class:`MCPServer` in this process, a transport, or the command that starts a server
-            on stdio: a list of words, or one line as a shell would split it.
+        target: An :class:`App` or :class:`MCPServer` in this process, a transport, the address of a server
+            (``http://...``), or the command that starts one on stdio: a list of words, or one line as a shell would
+            split it.
         version: The protocol revision to speak; by default the newest both sides know.
         timeout: Seconds each request may take; None: no limit.
         probe_timeout: Seconds of silence after which a server counts as one of the handshake era.
@@ -83,8 +84,13 @@ def transport_for(
         UsageError: it is none.
     """
     if isinstance(target, str):
-        if "://" in target.partition(" ")[0]:
-            raise UsageError(f"{target!r} is an address; only commands, apps and transports can be connected to")
+        scheme, is_address, _ = target.partition(" ")[0].partition("://")
+        if is_address and scheme.lower() in ("http", "https"):
+            from typedmcp.transports.http.client import HTTPClientTransport
+
+            return HTTPClientTransport(target)
+        if is_address:
+            raise UsageError(f"{target!r} is no address this can connect to; those with http:// and https:// are")
         try:
             target = shlex.split(target)
         except ValueError as error:

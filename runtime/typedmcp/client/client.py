@@ -22,7 +22,7 @@ from msgspec import UNSET
 
 from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT, Agreement, negotiate
 from typedmcp.client.pending import Pending, PendingTable
-from typedmcp.client.results import check_result, invalid_result, unreadable_answer
+from typedmcp.client.results import check_result, invalid_result, lost_request, unreadable_answer
 from typedmcp.client.tools import RemoteTool, remote_tools
 from typedmcp.client.values import value_of
 from typedmcp.core.constants import (
@@ -36,6 +36,7 @@ from typedmcp.core.errors import (
     InvalidResult,
     MessageError,
     NotConnected,
+    RequestLost,
     RequestTimeout,
     TransportError,
     TypedMCPError,
@@ -257,6 +258,7 @@ class MCPClient(ClientStub):
             InvalidResult: its result does not have the method's shape.
             RequestTimeout: it did not answer in time.
             ConnectionClosed: the connection ended first.
+            RequestLost: the request or its answer did not get through.
         """
         revision = self._agreed().revision
         if not method.sent_by("client", revision):
@@ -414,6 +416,10 @@ class MCPClient(ClientStub):
 
     def _faulted(self, error: BaseException) -> None:
         """A fault of the transport or of a message; one that carries a request's id is that request's failure."""
+        if isinstance(error, RequestLost) and error.request_id is not None:
+            if not self._pending.fail(error.request_id, lost_request(error)):
+                logger.debug("lost a request that nobody waits for: %s", error)
+            return
         self._last_error = error
         if isinstance(error, MessageError):
             request_id, failure = unreadable_answer(error)

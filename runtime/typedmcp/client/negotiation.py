@@ -3,8 +3,10 @@
 Rules (specification 2026-07-28, basic/versioning and basic/transports/stdio):
 - With nothing pinned, ``server/discover`` goes first.  An answer means the modern era; a list of supported revisions in
   an error means the newest revision both know.
-- Any other error, an answer of another shape, and silence mean an older server: ``initialize``.  No error code is
-  special in this, and a modern error never leads to ``initialize`` unless the server itself lists handshake revisions.
+- Any other error, an answer of another shape, and silence mean an older server: ``initialize``.  So does an HTTP
+  status without an answer, unless it tells of access, of a proxy, or of an address that has moved; a connection that
+  fails tells nothing.  No error code is special in this, and a modern error never leads to ``initialize`` unless the
+  server itself lists handshake revisions.
 - A server that was merely slow to start may refuse ``initialize`` with a list of modern revisions: then one of those.
 - Once the server has shown that it is modern, no failure leads to ``initialize``.
 - A pinned revision is spoken or the connection fails.
@@ -18,7 +20,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestTimeout, UsageError
+from typedmcp.core.errors import InvalidResult, MCPError, PeerError, RequestLost, RequestTimeout, UsageError
 from typedmcp.core.narrow import is_array, is_object
 from typedmcp_wire.codec import convert
 from typedmcp_wire.methods import DISCOVER, INITIALIZE, Method
@@ -38,6 +40,8 @@ from typedmcp_wire.types.jsonrpc import RequestParams
 from typedmcp_wire.types.lifecycle import DiscoverResult, InitializeRequestParams
 
 DEFAULT_PROBE_TIMEOUT = 5.0
+_NO_VERDICT = frozenset({401, 403, 407, 408, 429, 502, 503, 504})
+"""HTTP statuses that come from somebody in front of the server, or say nothing about its era."""
 _MODERN_ERRORS = frozenset({HEADER_MISMATCH, MISSING_REQUIRED_CLIENT_CAPABILITY})
 
 
@@ -111,6 +115,10 @@ async def _discover(ask: Ask, revision: str, timeout: float | None, wanted: Sequ
     try:
         result = await ask(revision, DISCOVER, RequestParams(), timeout)
     except (RequestTimeout, InvalidResult) as error:
+        raise _Older(str(error)) from error
+    except RequestLost as error:
+        if error.status is None or 300 <= error.status < 400 or error.status in _NO_VERDICT:
+            raise
         raise _Older(str(error)) from error
     except MCPError as error:
         if error.code in _MODERN_ERRORS:

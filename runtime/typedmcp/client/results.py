@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from typedmcp.core.errors import InvalidResult, MessageError
+from typedmcp.core.errors import InvalidResult, MCPError, MessageError, RequestLost, SessionLost
 from typedmcp.core.narrow import is_object
 from typedmcp_wire.methods import Method
 from typedmcp_wire.types.input import InputRequiredResult
@@ -75,6 +75,16 @@ def unreadable_answer(error: MessageError) -> tuple[int | None, InvalidResult]:
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     return number if type(number) is int else None, failure
+
+
+def lost_request(error: RequestLost) -> Exception:
+    """Why a request has failed, as its caller is told: what the server has said about it, if it has."""
+    cause = error.__cause__
+    if isinstance(error, SessionLost):
+        return error
+    if isinstance(cause, MessageError):
+        return unreadable_answer(cause)[1]
+    return cause if isinstance(cause, MCPError) else error
 
 
 def _has_half_pair(value: object) -> bool:

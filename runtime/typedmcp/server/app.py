@@ -172,15 +172,17 @@ class App:
 
         return register
 
-    def run(self, transport: Literal["stdio"] = "stdio") -> None:
+    def run(self, transport: Literal["stdio", "http"] = "stdio", **options: Any) -> None:
         """Serve until the client goes away; Ctrl-C and SIGTERM end it cleanly.
 
         Args:
             transport: ``"stdio"``: messages on standard input and output; stray prints go to standard error.
+                ``"http"``: Streamable HTTP on ``host=`` (loopback by default), ``port=`` (8000) and ``path=``.
+            options: What else :func:`typedmcp.transports.http.create_app` takes.
 
         Raises:
-            UsageError: there is no such transport.
+            UsageError: there is no such transport or option, or the address cannot be bound.
         """
         from typedmcp.serving import run
 
-        run(self._server, transport)
+        run(self._server, transport, **options)

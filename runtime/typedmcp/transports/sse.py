@@ -10,8 +10,8 @@ Rules:
 - A block with an id or a retry but without data is an event with empty data: browsers hide it, a client that resumes
   needs it.  A block that the end of the stream cuts off is no event.
 - Every byte is looked at once, however small the chunks are.
-- An event longer than the limit is reported once, as :class:`EventTooLong`, and skipped up to its blank line; the stream
-  goes on.  A peer that never ends its event costs at most the limit (64 MiB unless told otherwise) of memory.
+- An event longer than the limit is reported once, as :class:`EventTooLong`, and skipped up to its blank line; the
+  stream goes on.  A peer that never ends its event costs at most the limit (64 MiB unless told otherwise) of memory.
 """
 
 from __future__ import annotations

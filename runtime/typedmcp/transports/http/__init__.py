@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typedmcp.transports.http.app import create_app as create_app
-    from typedmcp.transports.http.routes import DEFAULT_MCP_PATH as DEFAULT_MCP_PATH
+    from typedmcp.transports.http.limits import DEFAULT_MCP_PATH as DEFAULT_MCP_PATH
     from typedmcp.transports.http.routes import MCP_SESSION as MCP_SESSION
     from typedmcp.transports.http.routes import create_mcp_routes as create_mcp_routes
     from typedmcp.transports.http.routes import create_mcp_session as create_mcp_session
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typedmcp.transports.http.shell import read_session_header as read_session_header
 
 _HOMES = {
-    "DEFAULT_MCP_PATH": "routes",
+    "DEFAULT_MCP_PATH": "limits",
     "DEFAULT_MCP_SESSION_CAPACITY": "sessions",
     "DEFAULT_MCP_SESSION_TTL": "sessions",
     "EventStoreEntry": "sessions",

@@ -44,6 +44,8 @@ __all__ = ["HTTPClientTransport", "HTTPClientTransportOptions", "Reconnect", "cr
 DEFAULT_CONNECT_TIMEOUT: Final = 10.0
 """Seconds until a connection to the server must stand."""
 
+DEFAULT_RECONNECT: Final = Reconnect()
+
 _FAREWELL = 2.0
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -74,7 +76,7 @@ class HTTPClientTransport:
         timeout: float | None = None,
         connect_timeout: float | None = DEFAULT_CONNECT_TIMEOUT,
         listen: bool = True,
-        reconnect: Reconnect = Reconnect(),
+        reconnect: Reconnect = DEFAULT_RECONNECT,
         swallow: bool = False,
         max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES,
     ) -> None:
@@ -189,6 +191,7 @@ class HTTPClientTransport:
                 await _say_farewell(link)
         finally:
             self._listener = None
+            link.session = None
             try:
                 await link.release()
             finally:

@@ -71,7 +71,7 @@ class Exchange:
             self._waiting.discard(response.id)
         if self._post.opens:
             self._link.agree(response.result)
-        if not self._waiting and self._limit is not None:
+        if not self._waiting and self._limit is not None and not self._limit.expired():
             self._limit.reschedule(now() + _AFTER_ANSWER)
 
     def _forget(self) -> None:
@@ -160,7 +160,12 @@ class Exchange:
 
     async def _refused(self, response: aiohttp.ClientResponse, session: str | None) -> None:
         """An error status, with or without a message in its body."""
-        body = await read_body(response, self._link.limit, cut=True)
+        body = b""
+        try:
+            async with asyncio.timeout(_AFTER_ANSWER):
+                body = await read_body(response, self._link.limit, cut=True)
+        except CONNECTION_ERRORS:
+            pass  # the status says enough
         if response.status == 404 and session is not None:
             if self._link.session == session:
                 self._link.lost = True
@@ -189,8 +194,8 @@ class Exchange:
         return None
 
     def _note_verdict(self, message: JSONRPCMessage) -> None:
-        """An error that names none of the requests is about this POST all the same."""
-        if isinstance(message, JSONRPCResponse) and message.id not in self._post.ids:
+        """An error that names no request in flight is about this POST all the same."""
+        if isinstance(message, JSONRPCResponse) and message.id not in self._link.exchanges:
             error = message.error
             if isinstance(error, JSONRPCErrorData):
                 self._verdict = MCPError(error.code, error.message, error.data)
@@ -199,18 +204,27 @@ class Exchange:
 
     def _take(self, item: Item) -> bool:
         try:
-            return self._link.take(item)
+            delivered = self._link.take(item)
         except MessageError as error:
             self._unreadable = error
             raise
+        if delivered:
+            self._unreadable = None  # the answer comes last, so that was none
+        return delivered
 
     async def _follow(self, stream: EventStream) -> None:
         """Resume a stream until the requests have their answers, or there is no hope left."""
         while self._waiting and not self._post.modern and stream.last_event_id and self._unreadable is None:
             if not await stream.pause():
                 break
-            if self._waiting:
-                await stream.connect()
+            try:
+                async with asyncio.timeout(None) as self._limit:
+                    if self._waiting:
+                        await stream.connect()
+            except TimeoutError:
+                return  # it did not end in time after the answer
+            finally:
+                self._limit = None
         if self._waiting:
             why = "broke off" if stream.cause is not None else "ended"
             text = f"POST {self._link.url}: the event stream {why} before the answer came"

@@ -171,7 +171,7 @@ class Link:
         if item.event not in MESSAGE_EVENTS or not item.data:
             return False
         try:
-            messages = decode_reply(item.data.encode(), self.revision)
+            messages = decode_reply(item.data, self.revision)
         except MessageError as error:
             self.emitter.emit("error", error)
             raise
@@ -217,7 +217,7 @@ async def read_body(response: aiohttp.ClientResponse, limit: int, *, cut: bool =
             if cut:
                 break
             raise ValueError(f"the reply is longer than {limit} bytes")
-    return b"".join(parts)[:limit]
+    return b"".join(parts)[:limit].removeprefix(b"\xef\xbb\xbf")
 
 
 def essence(response: aiohttp.ClientResponse) -> str:

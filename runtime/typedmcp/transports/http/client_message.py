@@ -187,8 +187,8 @@ def session_of(headers: CIMultiDictProxy[str]) -> str | None:
     return found
 
 
-def decode_reply(body: bytes, revision: str | None) -> list[JSONRPCMessage]:
-    """The messages of a JSON reply; several only in a revision that has batches.
+def decode_reply(body: bytes | str, revision: str | None) -> list[JSONRPCMessage]:
+    """The messages of a JSON reply, or of an event; several only in a revision that has batches.
 
     Raises:
         MessageError: it is none.

@@ -4,10 +4,10 @@ Rules:
 - A stream of the handshake era that ends is opened again by a GET with ``Last-Event-ID``, after the wait the server
   asks for by ``retry``, or a growing one.
 - A connection was of use when it brought a message, when it lasted ten seconds, or when the server gave a new id and
-  said by ``retry`` that it wants to be polled.  After several in a row that were of none the stream is given up, however
-  politely they ended.
-- Only status 200 with ``text/event-stream`` is a stream.  500, 502, 503, 504 and 429 count as an attempt in vain;
-  everything else means that there is none.
+  said by ``retry`` that it wants to be polled.  After several in a row that were of none the stream is given up,
+  however politely they ended.
+- Only status 200 with ``text/event-stream`` is a stream; everything else means that there is none.  Where there was one
+  before, 429, 500, 502, 503 and 504 count as an attempt in vain.
 - A stream has no time limit.
 """
 
@@ -83,8 +83,11 @@ class EventStream:
         await asyncio.sleep(delay * (1 + random.random() / 4))  # noqa: S311 - nothing secret about it
         return True
 
-    async def connect(self) -> None:
+    async def connect(self, *, anew: bool = False) -> None:
         """Open a connection and read it to its end.
+
+        Args:
+            anew: The stream has not been open before, so there may be none.
 
         Raises:
             SessionLost: the server does not know the session.
@@ -102,9 +105,9 @@ class EventStream:
             self.cause = error
             self._in_vain += 1
             return
-        if refusal.status == 404 and session is not None:
+        if refusal.status == 404 and session is not None and not anew:
             raise SessionLost(str(refusal), status=404, url=link.url)
-        if refusal.status not in _IN_VAIN:
+        if anew or refusal.status not in _IN_VAIN:
             raise refusal
         self.cause = refusal
         self._in_vain += 1
@@ -115,7 +118,7 @@ async def listen(link: Link) -> None:
     stream = EventStream(link, link.take)
     session = link.session
     try:
-        await stream.connect()
+        await stream.connect(anew=True)
     except RequestLost as refusal:
         logger.debug("no event stream apart from the calls: %s", refusal)
         return

@@ -25,6 +25,7 @@ from typedmcp.core.connection import Handshake, key_of
 from typedmcp.core.errors import MCPError, MessageError
 from typedmcp.core.jsonrpc import (
     JSONRPCErrorData,
+    JSONRPCMessage,
     JSONRPCRequest,
     JSONRPCResponse,
     decode_message,
@@ -352,14 +353,39 @@ class Exchange:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _refuse(self, status: int, text: str) -> Reply:
-        """An error without a request to belong to."""
-        data = JSONRPCErrorData(code=INVALID_REQUEST, message=text)
-        response = JSONRPCResponse(id=UNSET if self._strict else None, error=data)
-        return Reply(status, encode_response(response), _JSON_HEADERS)
+        return refuse(status, text, null_id=not self._strict)
 
     def _error(self, request: JSONRPCRequest, error: MCPError, status: int) -> Reply:
         data = JSONRPCErrorData(code=error.code, message=error.message, data=error.data)
         return Reply(status, encode_response(JSONRPCResponse(id=request.id, error=data)), _JSON_HEADERS)
+
+
+def refuse(status: int, text: str, *, null_id: bool = False) -> Reply:
+    """An error without a request to belong to."""
+    data = JSONRPCErrorData(code=INVALID_REQUEST, message=text)
+    response = JSONRPCResponse(id=None, error=data) if null_id else JSONRPCResponse(error=data)
+    return Reply(status, encode_response(response), _JSON_HEADERS)
+
+
+def parse_body(body: bytes) -> JSONRPCMessage | None:
+    """The message in a body; None when it holds none."""
+    try:
+        return decode_message(body)
+    except MessageError:
+        return None
+
+
+def opens_session(message: JSONRPCMessage | None) -> bool:
+    """Whether a message is an `initialize` that wants an answer."""
+    return isinstance(message, JSONRPCRequest) and message.method == "initialize" and not message.is_notification
+
+
+def is_modern(version: str | None, message: JSONRPCMessage | None) -> bool:
+    """Whether a POST belongs to the modern era, by its version header or its body."""
+    if not _of_handshake(version):
+        return True
+    meta = _peek(message)[0] if isinstance(message, JSONRPCRequest) else None
+    return meta is not None and PROTOCOL_VERSION_KEY in meta
 
 
 class _Nobody:

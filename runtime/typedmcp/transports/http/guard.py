@@ -14,9 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from aiohttp import hdrs, web
-from aiohttp.typedefs import Handler, Middleware
-
+from typedmcp.transports.http.exchange import Reply
+from typedmcp.transports.http.mirror import Get
 from typedmcp_wire.revisions import (
     LAST_EVENT_ID_HEADER,
     METHOD_HEADER,
@@ -37,12 +36,8 @@ _ALLOW_HEADERS: Final = (
 _EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, WWW-Authenticate"
 
 
-CORS_HEADERS: Final = web.RequestKey("cors_headers", dict[str, str])
-"""Headers a streamed answer must carry from its start."""
-
-
 class OriginGuard:
-    """The checks of one application.
+    """The checks of one endpoint.
 
     Args:
         host: The address the server is bound to.
@@ -50,35 +45,39 @@ class OriginGuard:
         hosts: Host names allowed besides loopback.
     """
 
-    def __init__(self, host: str, origins: Sequence[str], hosts: Sequence[str]) -> None:
+    def __init__(self, host: str, origins: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
         self._check_host = is_loopback(host)
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._hosts = {name.lower() for name in hosts}
 
-    def middleware(self) -> Middleware:
-        """The checks in the form an application takes."""
-
-        @web.middleware
-        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return await self._serve(request, handler)
-
-        return check
-
-    async def _serve(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        origin = request.headers.get(hdrs.ORIGIN)
+    def check(self, get: Get) -> Reply | None:
+        """The refusal of a request, or None when it may pass."""
+        origin = get("Origin")
         if origin is not None and not self.allows_origin(origin):
             return _forbidden("Origin", origin, "origins")
-        if self._check_host and not self.allows_host(request.headers.get(hdrs.HOST, "")):
-            return _forbidden("Host", request.headers.get(hdrs.HOST, ""), "hosts")
+        host = get("Host") or ""
+        if self._check_host and not self.allows_host(host):
+            return _forbidden("Host", host, "hosts")
+        return None
+
+    def cors(self, get: Get) -> tuple[tuple[str, str], ...]:
+        """The headers a page of an allowed origin needs to read the answer; none without an origin."""
+        origin = get("Origin")
         if origin is None:
-            return await handler(request)
-        if request.method == hdrs.METH_OPTIONS and hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers:
-            return web.Response(status=204, headers=self._cors(origin, preflight=True))
-        request[CORS_HEADERS] = self._cors(origin, preflight=False)
-        response = await handler(request)
-        if not response.prepared:
-            response.headers.update(request[CORS_HEADERS])
-        return response
+            return ()
+        return (
+            ("Access-Control-Allow-Origin", origin),
+            ("Access-Control-Expose-Headers", _EXPOSE_HEADERS),
+            ("Vary", "Origin"),
+        )
+
+    def preflight(self) -> tuple[tuple[str, str], ...]:
+        """What else the answer to a preflight says."""
+        return (
+            ("Access-Control-Allow-Methods", "GET, POST, DELETE"),
+            ("Access-Control-Allow-Headers", _ALLOW_HEADERS),
+            ("Access-Control-Max-Age", "600"),
+        )
 
     def allows_origin(self, origin: str) -> bool:
         """Whether a page of that origin may call."""
@@ -94,18 +93,6 @@ class OriginGuard:
         name = _name(host)
         return name is not None and (name in _LOOPBACK or host in self._hosts or name in self._hosts)
 
-    def _cors(self, origin: str, *, preflight: bool) -> dict[str, str]:
-        headers: dict[str, str] = {
-            hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
-            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: _EXPOSE_HEADERS,
-            hdrs.VARY: "Origin",
-        }
-        if preflight:
-            headers[hdrs.ACCESS_CONTROL_ALLOW_METHODS] = "GET, POST, DELETE"
-            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = _ALLOW_HEADERS
-            headers[hdrs.ACCESS_CONTROL_MAX_AGE] = "600"
-        return headers
-
 
 def is_loopback(host: str) -> bool:
     """Whether an address to bind to reaches only this machine."""
@@ -120,7 +107,8 @@ def _name(authority: str) -> str | None:
     return match[1]
 
 
-def _forbidden(header: str, value: str, setting: str) -> web.Response:
+def _forbidden(header: str, value: str, setting: str) -> Reply:
     """403 with the value and the setting that would allow it."""
     logger.warning("refused a request with %s %r; allow it with %s=", header, value[:200], setting)
-    return web.Response(status=403, text=f"{header} {value[:200]!r} is not allowed; see the setting {setting}=\n")
+    text = f"{header} {value[:200]!r} is not allowed; see the setting {setting}=\n"
+    return Reply(403, text.encode(), (("Content-Type", "text/plain; charset=utf-8"),))

@@ -14,38 +14,22 @@ Rules:
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from typedmcp.core.errors import MessageError
-from typedmcp.core.jsonrpc import (
-    JSONRPCErrorData,
-    JSONRPCMessage,
-    JSONRPCRequest,
-    JSONRPCResponse,
-    decode_message,
-    encode_response,
-    params_text,
-)
 from typedmcp.core.transport import MCPServerInterface
-from typedmcp.transports.http.exchange import Exchange
+from typedmcp.transports.http.endpoint import Extended, end_session, post_in_session, stream_session
+from typedmcp.transports.http.exchange import Exchange, Reply, is_modern, opens_session, parse_body, refuse
+from typedmcp.transports.http.limits import DEFAULT_MCP_PATH
 from typedmcp.transports.http.live import LiveSession
-from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
+from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE, Responder
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, MCPSession, SessionStore
-from typedmcp.transports.http.shell import read_session_header, serve_post, serve_stream
-from typedmcp_wire.revisions import (
-    HANDSHAKE_REVISIONS,
-    INVALID_REQUEST,
-    PROTOCOL_VERSION_HEADER,
-    PROTOCOL_VERSION_KEY,
-    SESSION_ID_HEADER,
-)
+from typedmcp.transports.http.shell import plain, read_last_event_id, read_session_header, respond
+from typedmcp_wire.revisions import PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER
 
-DEFAULT_MCP_PATH: Final = "/mcp"
 MCP_SESSION: Final = web.RequestKey("mcp_session", MCPSession)
 """Where a handler behind the middleware finds the session of a request."""
 
@@ -66,9 +50,13 @@ def create_mcp_routes(
 
     async def post(request: web.Request) -> web.StreamResponse:
         session = request.get(MCP_SESSION)
-        live = session.live if session is not None else None
-        headers = {SESSION_ID_HEADER: session.id} if session is not None else None
-        return await serve_post(exchange, request, session=live, headers=headers)
+        body = await request.read()
+        if session is None:
+            return await respond(request, lambda responder: exchange.post(request.headers.get, body, responder))
+        extra = ((SESSION_ID_HEADER, session.id),)
+        return await respond(
+            request, lambda responder: post_in_session(exchange, session, extra, request.headers.get, body, responder)
+        )
 
     return [web.post(path, post)]
 
@@ -106,83 +94,53 @@ def create_mcp_session(
         if request.method == "DELETE":
             end_session(store, session)
             return web.Response(status=204)
-        return await serve_stream(request, session, keep_alive=keep_alive, headers={SESSION_ID_HEADER: session.id})
+        cursor = read_last_event_id(request)
+        return await respond(request, lambda responder: _stream(session, cursor, responder, keep_alive))
 
     return middleware
 
 
-async def _post(
-    store: SessionStore, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+async def _stream(
+    session: MCPSession, cursor: str | None, responder: Responder, keep_alive: float | None
+) -> Reply | None:
+    await stream_session(
+        session, cursor, Extended(responder, ((SESSION_ID_HEADER, session.id),)), keep_alive=keep_alive
+    )
+    return None
+
+
+async def _post(store: SessionStore, request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give a POST its session; one that opens a session keeps it only when it succeeds."""
     message = parse_body(await request.read())
-    if is_modern(request, message):
+    if is_modern(request.headers.get(PROTOCOL_VERSION_HEADER), message):
         return await handler(request)
     session = store.find(read_session_header(request))
-    if session is not None:
-        request[MCP_SESSION] = session
-        try:
-            return await handler(request)
-        finally:
-            store.touch(session)
-    if not opens_session(message):
-        return reject_unknown_session()
+    if session is None:
+        if not opens_session(message):
+            return reject_unknown_session()
+        return await _open(store, request, handler)
+    request[MCP_SESSION] = session
+    try:
+        return await handler(request)
+    finally:
+        store.touch(session)
+
+
+async def _open(store: SessionStore, request: web.Request, handler: Handler) -> web.StreamResponse:
     session = store.create()
     LiveSession(session)
     request[MCP_SESSION] = session
     # Known before the answer leaves, since the client may use it as soon as it has read it.
     store.keep(session)
     response = await handler(request)
-    if response.status != 200 or (session.handshake is None and b'"error":' in (getattr(response, "body", b"") or b"")):
+    refused = session.handshake is None and b'"error":' in (getattr(response, "body", b"") or b"")
+    if response.status != 200 or refused:
         end_session(store, session)
+        if not response.prepared:
+            response.headers.pop(SESSION_ID_HEADER, None)
     return response
-
-
-def end_session(store: SessionStore, session: MCPSession) -> None:
-    """Take a session out of the store and end what it runs."""
-    store.remove(session.id)
-    if isinstance(session.live, LiveSession):
-        session.live.close()
-
-
-def parse_body(body: bytes) -> JSONRPCMessage | None:
-    """The message in a body; None when it holds none."""
-    try:
-        return decode_message(body)
-    except MessageError:
-        return None
-
-
-def opens_session(message: JSONRPCMessage | None) -> bool:
-    """Whether a message is an `initialize` that wants an answer."""
-    return isinstance(message, JSONRPCRequest) and message.method == "initialize" and not message.is_notification
-
-
-class _Meta(msgspec.Struct):
-    meta: Any = msgspec.field(name="_meta", default=None)
-
-
-def is_modern(request: web.Request, message: JSONRPCMessage | None) -> bool:
-    """Whether a POST belongs to the modern era, by its header or its body."""
-    version = request.headers.get(PROTOCOL_VERSION_HEADER)
-    if version is not None and version not in HANDSHAKE_REVISIONS:
-        return True
-    if not isinstance(message, JSONRPCRequest):
-        return False
-    try:
-        meta = msgspec.json.decode(params_text(message.params), type=_Meta).meta
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return False
-    return isinstance(meta, dict) and PROTOCOL_VERSION_KEY in meta
 
 
 def reject_unknown_session() -> web.Response:
     """The answer to a session id that is missing, unknown or ended."""
-    return session_error(404, "Session not found", null_id=True)
-
-
-def session_error(status: int, text: str, *, null_id: bool = False) -> web.Response:
-    """An error that concerns a session, not a request."""
-    data = JSONRPCErrorData(code=INVALID_REQUEST, message=text)
-    response = JSONRPCResponse(id=None, error=data) if null_id else JSONRPCResponse(error=data)
-    return web.Response(status=status, body=encode_response(response), content_type="application/json")
+    return plain(refuse(404, "Session not found", null_id=True))

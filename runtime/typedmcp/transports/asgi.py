@@ -1,0 +1,224 @@
+"""Streamable HTTP as an ASGI application: for uvicorn, hypercorn and granian, alone or mounted in Starlette or FastAPI.
+
+The same endpoint as ``create_app`` of :mod:`typedmcp.transports.http`, with the same checks and sessions; only the shell
+differs.  A client that goes away is noticed while a handler is silent, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from typedmcp.core.errors import ConnectionClosed
+from typedmcp.core.transport import MCPServerInterface
+from typedmcp.transports.http.endpoint import Endpoint
+from typedmcp.transports.http.exchange import Reply, refuse
+from typedmcp.transports.http.guard import OriginGuard
+from typedmcp.transports.http.limits import (
+    DEFAULT_IDLE_SECONDS,
+    DEFAULT_MAX_BODY,
+    DEFAULT_MAX_SESSIONS,
+    DEFAULT_MCP_PATH,
+)
+from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
+from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, SessionStore
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Identify: TypeAlias = Callable[[Scope], object]
+
+_WATCH_AFTER: Final = 0.05
+"""Seconds after which a request that still runs begins to look whether its client is there."""
+
+
+def create_asgi_app(
+    mcp: Any,
+    *,
+    path: str = DEFAULT_MCP_PATH,
+    streaming: bool = True,
+    host: str = "127.0.0.1",
+    origins: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    max_body: int = DEFAULT_MAX_BODY,
+    max_sessions: int = DEFAULT_MAX_SESSIONS,
+    session_idle: float = DEFAULT_IDLE_SECONDS,
+    capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
+    keep_alive: float | None = DEFAULT_KEEP_ALIVE,
+    identify: Identify | None = None,
+) -> ASGIApp:
+    """An ASGI application that serves `mcp` at `path`, or at the place it is mounted.
+
+    Args:
+        mcp: An :class:`~typedmcp.App`, or a server.
+        path: Where; under a mount the mount's own path serves, too.
+        streaming: Whether clients of the handshake era that take event streams get one.
+        host: The address it will be bound to: on loopback the ``Host`` header is checked.
+        origins: Origins of web pages that may call; they get CORS headers.
+        hosts: Public names the server is reached by, for the ``Host`` check.
+        max_body: The largest body, in bytes; a larger one is 413.
+        max_sessions: How many sessions there may be; one more is 503.
+        session_idle: Seconds without use after which a session ends.
+        capacity: How many messages a session keeps for replay.
+        keep_alive: Seconds of silence on a stream before a comment is sent.
+        identify: Tells from the scope who a request's caller is.
+    """
+    server: MCPServerInterface = getattr(mcp, "server", mcp)
+    endpoint = Endpoint(
+        server,
+        SessionStore(ttl=session_idle, capacity=capacity, limit=max_sessions, fan_out=False),
+        OriginGuard(host, origins, hosts),
+        streaming=streaming,
+        keep_alive=keep_alive,
+    )
+    return ASGIApp(endpoint, path, max_body, identify)
+
+
+class ASGIApp:
+    """The application :func:`create_asgi_app` makes."""
+
+    def __init__(self, endpoint: Endpoint, path: str, max_body: int, identify: Identify | None) -> None:
+        self._endpoint = endpoint
+        self._paths = {path.rstrip("/"), path.rstrip("/") + "/"}
+        self._max_body = max_body
+        self._identify = identify
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection scope."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+        else:
+            # An open handshake must be refused in the scope's own way.
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self._endpoint.shut_down()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        responder = _Responder(send)
+        if not self._serves(scope):
+            reply: Reply | None = self._elsewhere(scope)
+        else:
+            body = await read_body(receive, self._max_body)
+            if body is None:
+                reply = refuse(413, f"Payload Too Large: a body has at most {self._max_body} bytes")
+            else:
+                reply = await self._exchange(scope, body, receive, responder)
+        with contextlib.suppress(OSError):
+            await responder.finish(reply)
+
+    def _serves(self, scope: Scope) -> bool:
+        root: str = scope.get("root_path", "")
+        path: str = scope["path"]
+        rest = path.removeprefix(root) if root else path
+        return rest in self._paths or (bool(root) and rest in ("", "/"))
+
+    def _elsewhere(self, scope: Scope) -> Reply:
+        if scope["path"].endswith(("/healthz", "/readyz")):
+            return Reply(200, b"ok\n", (("Content-Type", "text/plain; charset=utf-8"),))
+        return Reply(404, b"Not Found\n", (("Content-Type", "text/plain; charset=utf-8"),))
+
+    async def _exchange(self, scope: Scope, body: bytes, receive: Receive, responder: _Responder) -> Reply | None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+        def get(name: str) -> str | None:
+            return headers.get(name.lower())
+
+        principal = self._identify(scope) if self._identify is not None else None
+        watch = _Watch(receive)
+        try:
+            return await self._endpoint.serve(scope["method"], get, body, responder, principal)
+        except ConnectionClosed:
+            return None
+        except asyncio.CancelledError:
+            if not watch.left:
+                raise
+            return None
+        finally:
+            watch.stop()
+
+
+async def read_body(receive: Receive, limit: int) -> bytes | None:
+    """The whole body of a request; None when it is larger than `limit` bytes."""
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"".join(chunks)  # the client has gone: what follows finds no reader
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            return None
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+class _Responder:
+    """A streamed answer in ASGI's messages."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._begun = False
+
+    async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
+        self._begun = True
+        await self._start(200, headers)
+
+    async def write(self, data: bytes) -> None:
+        try:
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        except OSError as error:
+            raise ConnectionClosed("the client is gone") from error
+
+    async def finish(self, reply: Reply | None) -> None:
+        """Send a whole answer, or end the stream."""
+        if reply is not None:
+            length = ("Content-Length", str(len(reply.body)))
+            await self._start(reply.status, (*reply.headers, length) if reply.status != 204 else reply.headers)
+            await self._send({"type": "http.response.body", "body": reply.body})
+        elif self._begun:
+            await self._send({"type": "http.response.body", "body": b""})
+
+    async def _start(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+        raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+class _Watch:
+    """Cancels the running task when the client goes away; quick answers are not watched."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._task = asyncio.current_task()
+        self._watcher: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._begin)
+        self.left = False
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def _begin(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self._look())
+
+    async def _look(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        if self._task is not None:
+            self._task.cancel()

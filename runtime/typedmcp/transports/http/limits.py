@@ -1,0 +1,12 @@
+"""The documented bounds of the safe HTTP entry points, and where they serve."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DEFAULT_MCP_PATH: Final = "/mcp"
+DEFAULT_MAX_BODY: Final = 16 * 1024 * 1024
+"""The largest body taken, in bytes: 16 MiB."""
+DEFAULT_MAX_SESSIONS: Final = 10_000
+DEFAULT_IDLE_SECONDS: Final = 30 * 60.0
+"""Seconds without use after which a session ends: half an hour."""
