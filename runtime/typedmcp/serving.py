@@ -64,9 +64,13 @@ async def serve_http(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another port=") from error
+            raise UsageError(
+                f"cannot listen on {host}:{port}: {error.strerror or error}; choose another port="
+            ) from error
         for address in runner.addresses:
-            sys.stderr.write(f"Serving {server.name} at http://{address[0]}:{address[1]}{options.get('path', '/mcp')}\n")
+            name = f"[{address[0]}]" if ":" in address[0] else address[0]
+            place = f"http://{name}:{address[1]}{options.get('path', '/mcp')}"
+            sys.stderr.write(f"Serving {server.name} at {place}\n")
         return await _until_signal(asyncio.get_running_loop().create_future())
     finally:
         await runner.cleanup()

@@ -51,8 +51,8 @@ def connect(
 
     Args:
         target: An :class:`App` or :class:`MCPServer` in this process, a transport, the address of a server
-            (``http://...``), or the command that starts one on stdio: a list of words, or one line as a shell would
-            split it.
+            (``http://...`` or ``ws://...``), or the command that starts one on stdio: a list of words, or one line as a
+            shell would split it.
         version: The protocol revision to speak; by default the newest both sides know.
         timeout: Seconds each request may take; None: no limit.
         probe_timeout: Seconds of silence after which a server counts as one of the handshake era.
@@ -89,8 +89,12 @@ def transport_for(
             from typedmcp.transports.http.client import HTTPClientTransport
 
             return HTTPClientTransport(target)
+        if is_address and scheme.lower() in ("ws", "wss"):
+            from typedmcp.transports.websocket.client import WebSocketClientTransport
+
+            return WebSocketClientTransport(target)
         if is_address:
-            raise UsageError(f"{target!r} is no address this can connect to; those with http:// and https:// are")
+            raise UsageError(f"{target!r} is no address to connect to; http, https, ws and wss are known")
         try:
             target = shlex.split(target)
         except ValueError as error:

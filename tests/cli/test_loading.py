@@ -93,7 +93,6 @@ def test_what_a_module_prints_stays_off_the_output(
         ("", "nofile.py", 2, ["There is no file 'nofile.py'; that folder has s.py."]),
         ("", "no/file.py", 2, ["There is no folder 'no'"]),
         ("", "nomodule:app", 2, ["There is no module 'nomodule'"]),
-        ("", "http://localhost/mcp", 2, ["is an address"]),
         ("", "s.py", 2, ["s.py has no App or MCPServer; add `app = App("]),
         ("def make_app(): ...", "s.py", 2, ["if make_app makes one, name it: s.py:make_app"]),
         ("app = 5", "s.py", 2, ["(its `app` is an int)"]),
@@ -140,3 +139,9 @@ def test_run_takes_no_command(invoke: Invoke) -> None:
     assert result.exit_code == 2
     assert "To use a command: typedmcp list 'python server.py'" in result.stderr
     assert "names neither a Python file" in invoke("run", "some-server").stderr
+
+
+def test_an_address_is_not_for_serving(invoke: Invoke) -> None:
+    result = invoke("run", "http://localhost/mcp")
+    assert result.exit_code == 2
+    assert "is an address; `run` serves a Python file or module" in result.stderr

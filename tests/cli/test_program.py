@@ -35,7 +35,7 @@ def test_every_command_teaches_by_examples(invoke: Invoke, name: str) -> None:
 def test_help_says_what_a_target_is(invoke: Invoke, name: str) -> None:
     text = invoke(name, "--help").stdout
     assert '"python server.py --flag"' in text
-    assert "not supported yet" in text
+    assert "http, https, ws or wss" in text
 
 
 def test_version(invoke: Invoke) -> None:

@@ -31,15 +31,17 @@ TARGET is one argument:
   package.module[:NAME]         a module with one
   "python server.py --flag"     a command that serves on stdio, in quotes;
                                 "env KEY=value ..." sets variables for it
-Addresses (http://...) are not supported yet.
+  http://127.0.0.1:8000/mcp     an address: http, https, ws or wss
 """
+_SCHEMES = ("http", "https", "ws", "wss")
 
 
 class Target(NamedTuple):
-    """Whom to talk to: a server loaded into this process, or a command."""
+    """Whom to talk to: a server loaded into this process, a command, or an address."""
 
     spec: Spec | None
     command: tuple[str, ...]
+    address: str | None = None
 
 
 class Connection(NamedTuple):
@@ -67,13 +69,16 @@ def read_target(words: Sequence[str]) -> Target:
     """The target that one argument, or the words of a command, stands for.
 
     Raises:
-        Misuse: it is neither a file, nor a module, nor a command.
+        Misuse: it is neither a file, nor a module, nor a command, nor an address.
     """
     if len(words) > 1:
         return Target(None, tuple(words))
     text = words[0]
-    if "://" in text.partition(" ")[0]:
-        raise Misuse(f"{text} is an address, and only files, modules and commands are supported so far.")
+    scheme, is_address, _ = text.partition(" ")[0].partition("://")
+    if is_address:
+        if scheme.lower() not in _SCHEMES:
+            raise Misuse(f"{text} is no address to connect to; {', '.join(_SCHEMES)} are known.")
+        return Target(None, (), text)
     spec = read_spec(text)
     if spec is not None and (spec.is_file or spec.name or _is_module(spec.place)):
         return Target(spec, ())
@@ -120,7 +125,7 @@ def converse(target: Target, connection: Connection, work: Callable[[MCPClient],
     from typedmcp.core.errors import TypedMCPError
 
     check_protocol(connection.protocol)
-    server = load_server(target.spec) if target.spec is not None else list(target.command)
+    server = load_server(target.spec) if target.spec is not None else target.address or list(target.command)
     try:
         with nullcontext() if target.spec is None else quiet_output():
             return asyncio.run(_converse(server, connection, work))
@@ -172,7 +177,7 @@ def failure_of(error: TypedMCPError) -> Failure:
     if isinstance(error, RequestTimeout):
         return Unreachable(f"No answer: {error.method} took longer than {error.seconds:g} s; see --timeout.")
     if isinstance(error, TransportError):
-        return Unreachable(f"{text}\nRun the server's command by itself to see what it says.")
+        return Unreachable(f"{text}\nIs the server running?  Run its command by itself to see what it says.")
     if isinstance(error, InvalidResult):
         each = "".join(f"\n  {entry.message}" for entry in error.violations)
         return Unreachable(f"The server broke the protocol: {text}{each}")

@@ -7,7 +7,7 @@ out towards older peers without a line written here.
 from __future__ import annotations
 
 from operator import is_
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 from msgspec import Struct
@@ -36,19 +36,35 @@ _plans: dict[str, dict[type[Struct], _Plan]] = {}
 
 
 def _make_plan(kind: type[Struct], revision: str) -> _Plan:
+    lacking = _lacking(kind, revision)
+    gone = {info.name for info in lacking}
+    kept = [info for info in fields(kind) if info.name not in gone]
+    plan = _Plan(lacking, tuple(info.name for info in kept if _may_lack(info.type, revision, {kind})))
+    _plans.setdefault(revision, {})[kind] = plan
+    return plan
+
+
+def _lacking(kind: type[Struct], revision: str) -> tuple[FieldInfo, ...]:
+    """The fields of a struct that a revision does not have."""
     # Structs of users may bear the names of the wire's, inside structured content.
     spans = FIELDS.get(kind.__name__, {}) if kind.__module__.startswith("typedmcp_wire.") else {}
     known = {info.name: spans.get(info.name, (revision, revision)) for info in fields(kind)}
     # A required field has no default: every revision that has the struct has it.
-    lacking = [
+    return tuple(
         info
         for info in fields(kind)
         if not known[info.name][0] <= revision <= known[info.name][1] and info.default is not msgspec.NODEFAULT
-    ]
-    gone = {info.name for info in lacking}
-    plan = _Plan(tuple(lacking), tuple(name for name in known if name not in gone))
-    _plans.setdefault(revision, {})[kind] = plan
-    return plan
+    )
+
+
+def _may_lack(hint: Any, revision: str, seen: set[Any]) -> bool:
+    """Whether a value of that type can hold a struct with a field that a revision does not have."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        if hint in seen:
+            return False
+        below = {*seen, hint}
+        return bool(_lacking(hint, revision)) or any(_may_lack(info.type, revision, below) for info in fields(hint))
+    return any(_may_lack(inner, revision, seen) for inner in getattr(hint, "members", None) or get_args(hint))
 
 
 def fit(value: Any, revision: str) -> Any:

@@ -5,30 +5,54 @@ from __future__ import annotations
 from typing import Any
 
 from typedmcp.core.errors import MCPError, UsageError
-from typedmcp.server.app_resources import FunctionResource
+from typedmcp.core.uri_templates import normal_form
+from typedmcp.server.app_prompts import FunctionPrompt
+from typedmcp.server.app_resources import FunctionResource, FunctionTemplate
 from typedmcp.server.app_tools import FunctionTool
 from typedmcp.server.context import Context
-from typedmcp_wire.revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
+from typedmcp.server.library import Library, not_found
+from typedmcp.server.peers import Peers
+from typedmcp.server.registry import DEFAULT_PAGE_SIZE, Registry
+from typedmcp_wire.revisions import INVALID_PARAMS
 from typedmcp_wire.servicer import MethodNotImplemented, Servicer
-from typedmcp_wire.types.base import ResourcesCapability, ServerCapabilities, ToolsCapability
+from typedmcp_wire.types.base import PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability
 from typedmcp_wire.types.calls import CallToolRequestParams
-from typedmcp_wire.types.jsonrpc import EmptyResult, PaginatedRequestParams
+from typedmcp_wire.types.completion import CompleteRequestParams, CompleteResult, PromptReference
+from typedmcp_wire.types.input import InputRequiredResult
+from typedmcp_wire.types.jsonrpc import EmptyResult, NotificationParams, PaginatedRequestParams
 from typedmcp_wire.types.logging import SetLevelRequestParams
+from typedmcp_wire.types.prompts import GetPromptRequestParams, GetPromptResult, ListPromptsResult
 from typedmcp_wire.types.resources import (
     ListResourcesResult,
     ListResourceTemplatesResult,
     ReadResourceRequestParams,
     ReadResourceResult,
+    SubscribeRequestParams,
+    UnsubscribeRequestParams,
 )
 from typedmcp_wire.types.tools import ListToolsResult
 
+TOOLS_CHANGED = "notifications/tools/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+
 
 class AppServicer(Servicer[Context]):
-    """Serves the tools and resources registered with an app; a feature nobody registered for is not there."""
+    """Serves what is registered with an app; a feature nobody ever registered for is not there.
 
-    def __init__(self) -> None:
-        self._tools: dict[str, FunctionTool] = {}
-        self._resources: dict[str, FunctionResource] = {}
+    What changes is told to the clients of :attr:`peers`.
+
+    Args:
+        page_size: How many entries a page of a list has.
+    """
+
+    def __init__(self, page_size: int = DEFAULT_PAGE_SIZE) -> None:
+        self.peers = Peers()
+        self._tools = Registry[FunctionTool]("tools", page_size)
+        self._prompts = Registry[FunctionPrompt]("prompts", page_size)
+        self._library = Library(page_size)
+
+    # -- what is offered -------------------------------------------------------------------------------------------
 
     def add_tool(self, tool: FunctionTool) -> None:
         """Offer a tool.
@@ -36,33 +60,79 @@ class AppServicer(Servicer[Context]):
         Raises:
             UsageError: there is one of this name.
         """
-        if tool.name in self._tools:
+        if self._tools.get(tool.name) is not None:
             raise UsageError(f"there is a tool named {tool.name!r} already; give one of them another name=")
-        self._tools[tool.name] = tool
+        self._tools.add(tool.name, tool)
+        self.peers.list_changed(TOOLS_CHANGED)
 
-    def add_resource(self, resource: FunctionResource) -> None:
-        """Offer a resource.
+    def add_prompt(self, prompt: FunctionPrompt) -> None:
+        """Offer a prompt.
 
         Raises:
-            UsageError: there is one at this address.
+            UsageError: there is one of this name.
         """
-        if resource.uri in self._resources:
-            raise UsageError(f"there is a resource at {resource.uri!r} already")
-        self._resources[resource.uri] = resource
+        if self._prompts.get(prompt.name) is not None:
+            raise UsageError(f"there is a prompt named {prompt.name!r} already; give one of them another name=")
+        self._prompts.add(prompt.name, prompt)
+        self.peers.list_changed(PROMPTS_CHANGED)
+
+    def add_resource(self, resource: FunctionResource | FunctionTemplate) -> None:
+        """Offer a resource or a template.
+
+        Raises:
+            UsageError: an address of it has another owner.
+        """
+        if isinstance(resource, FunctionResource):
+            self._library.add_resource(resource)
+        else:
+            self._library.add_template(resource)
+        self.peers.list_changed(RESOURCES_CHANGED)
+
+    def remove_tool(self, name: str) -> bool:
+        """Take a tool out; False when there is none of this name."""
+        return self._removed(self._tools.remove(name), TOOLS_CHANGED)
+
+    def remove_prompt(self, name: str) -> bool:
+        """Take a prompt out; False when there is none of this name."""
+        return self._removed(self._prompts.remove(name), PROMPTS_CHANGED)
+
+    def remove_resource(self, uri: str) -> bool:
+        """Take a resource or template out; False when there is none of this address."""
+        return self._removed(self._library.remove(uri), RESOURCES_CHANGED)
+
+    def _removed(self, gone: bool, method: str) -> bool:
+        if gone:
+            self.peers.list_changed(method)
+        return gone
 
     def capabilities(self) -> ServerCapabilities:
         """What is served now."""
         return ServerCapabilities(
-            tools=ToolsCapability() if self._tools else None,
-            resources=ResourcesCapability() if self._resources else None,
+            tools=ToolsCapability(list_changed=True) if self._tools.served else None,
+            resources=ResourcesCapability(list_changed=True, subscribe=True) if self._library.served else None,
+            prompts=PromptsCapability(list_changed=True) if self._prompts.served else None,
+            completions={} if self._completes() else None,
             logging={} if self._logs() else None,
         )
 
     def _logs(self) -> bool:
         """Whether any function gets a context, and with it the means to send log messages."""
-        return any(tool.takes_context for tool in self._tools.values()) or any(
-            resource.takes_context for resource in self._resources.values()
-        )
+        entries = (*self._tools, *self._prompts, *self._library.resources, *self._library.templates)
+        return any(entry.takes_context for entry in entries)
+
+    def _completes(self) -> bool:
+        return any(entry.completers for entry in (*self._prompts, *self._library.templates))
+
+    # -- the connection --------------------------------------------------------------------------------------------
+
+    async def initialized(self, params: NotificationParams, context: Context) -> None:
+        """Remember a client of the handshake era, to tell it what changes."""
+        served = {
+            TOOLS_CHANGED: self._tools.served,
+            RESOURCES_CHANGED: self._library.served,
+            PROMPTS_CHANGED: self._prompts.served,
+        }
+        self.peers.opened(context.peer, frozenset(method for method, there in served.items() if there))
 
     async def set_logging_level(self, params: SetLevelRequestParams, context: Context) -> EmptyResult:
         """Keep which log messages the client wants."""
@@ -71,49 +141,91 @@ class AppServicer(Servicer[Context]):
         context.choose_log_level(params.level)
         return {}
 
+    # -- tools -----------------------------------------------------------------------------------------------------
+
     async def list_tools(self, params: PaginatedRequestParams, context: Context) -> ListToolsResult:
-        """Every tool, in the order of registration."""
-        self._need("tools/list", self._tools)
-        _first_page(params)
-        return ListToolsResult(tools=[tool.descriptor for tool in self._tools.values()])
+        """A page of the tools, in the order of registration."""
+        _need("tools/list", self._tools.served)
+        page, following = self._tools.page(params.cursor)
+        return ListToolsResult(tools=[tool.descriptor for tool in page], next_cursor=following)
 
     async def call_tool(self, params: CallToolRequestParams, context: Context) -> Any:
         """Check the arguments and run the tool."""
         tool = self._tools.get(params.name)
         if tool is None:
-            self._need("tools/call", self._tools)
+            _need("tools/call", self._tools.served)
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
         return await tool.call(params.arguments, context)
 
+    # -- resources -------------------------------------------------------------------------------------------------
+
     async def list_resources(self, params: PaginatedRequestParams, context: Context) -> ListResourcesResult:
-        """Every resource, in the order of registration."""
-        self._need("resources/list", self._resources)
-        _first_page(params)
-        return ListResourcesResult(resources=[resource.descriptor for resource in self._resources.values()])
+        """A page of the resources with a fixed address, in the order of registration."""
+        _need("resources/list", self._library.served)
+        page, following = self._library.resources.page(params.cursor)
+        return ListResourcesResult(resources=[resource.descriptor for resource in page], next_cursor=following)
 
     async def list_resource_templates(
         self, params: PaginatedRequestParams, context: Context
     ) -> ListResourceTemplatesResult:
-        """No template is served; the list is empty."""
-        self._need("resources/templates/list", self._resources)
-        _first_page(params)
-        return ListResourceTemplatesResult(resource_templates=[])
+        """A page of the templates, in the order of registration."""
+        _need("resources/templates/list", self._library.served)
+        page, following = self._library.templates.page(params.cursor)
+        templates = [template.descriptor for template in page]
+        return ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
 
-    async def read_resource(self, params: ReadResourceRequestParams, context: Context) -> ReadResourceResult:
+    async def read_resource(
+        self, params: ReadResourceRequestParams, context: Context
+    ) -> ReadResourceResult | InputRequiredResult:
         """The contents of a resource."""
-        self._need("resources/read", self._resources)
-        resource = self._resources.get(params.uri)
-        if resource is None:
-            code = INVALID_PARAMS if context.is_modern else RESOURCE_NOT_FOUND
-            raise MCPError(code, "Resource not found", {"uri": params.uri})
-        return await resource.read(context)
+        _need("resources/read", self._library.served)
+        return await self._library.read(params.uri, context)
 
-    def _need(self, method: str, registry: dict[str, Any]) -> None:
-        if not registry:
-            raise MethodNotImplemented(method)
+    async def subscribe_resource(self, params: SubscribeRequestParams, context: Context) -> EmptyResult:
+        """Tell the client from now on when a resource changes."""
+        _need("resources/subscribe", self._library.served)
+        if not self._library.knows(params.uri):
+            raise not_found(params.uri, context)
+        self.peers.watch(context.peer, normal_form(params.uri), params.uri)
+        return {}
+
+    async def unsubscribe_resource(self, params: UnsubscribeRequestParams, context: Context) -> EmptyResult:
+        """Tell the client no more of a resource; one it does not watch is no error."""
+        _need("resources/unsubscribe", self._library.served)
+        self.peers.unwatch(context.peer, normal_form(params.uri))
+        return {}
+
+    # -- prompts and completion ------------------------------------------------------------------------------------
+
+    async def list_prompts(self, params: PaginatedRequestParams, context: Context) -> ListPromptsResult:
+        """A page of the prompts, in the order of registration."""
+        _need("prompts/list", self._prompts.served)
+        page, following = self._prompts.page(params.cursor)
+        return ListPromptsResult(prompts=[prompt.descriptor for prompt in page], next_cursor=following)
+
+    async def get_prompt(
+        self, params: GetPromptRequestParams, context: Context
+    ) -> GetPromptResult | InputRequiredResult:
+        """The messages of a prompt."""
+        prompt = self._prompts.get(params.name)
+        if prompt is None:
+            _need("prompts/get", self._prompts.served)
+            raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name}")
+        return await prompt.get(params.arguments, context)
+
+    async def complete(self, params: CompleteRequestParams, context: Context) -> CompleteResult:
+        """Suggestions for an argument of a prompt or a variable of a template."""
+        _need("completion/complete", self._completes())
+        ref = params.ref
+        if isinstance(ref, PromptReference):
+            owner: FunctionPrompt | FunctionTemplate | None = self._prompts.get(ref.name)
+        else:
+            owner = self._library.template(ref.uri)
+        if owner is None:
+            raise MCPError(INVALID_PARAMS, "There is no such prompt or resource template.")
+        return await owner.completers.complete(params, context)
 
 
-def _first_page(params: PaginatedRequestParams) -> None:
-    """Lists have one page; a cursor cannot have come from here."""
-    if params.cursor is not None:
-        raise MCPError(INVALID_PARAMS, "There is no such page: the cursor is not one of this server's.")
+def _need(method: str, served: bool) -> None:
+    if not served:
+        raise MethodNotImplemented(method)

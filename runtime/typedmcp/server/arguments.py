@@ -17,7 +17,11 @@ def argument_violations(given: dict[str, Any], schema: dict[str, Any], fallback:
     from referencing import Registry
 
     # An empty registry: a reference to another document is an error, never a download.
-    validator: Any = Draft202012Validator(schema, registry=cast("Any", Registry)())
+    return schema_violations(Draft202012Validator(schema, registry=cast("Any", Registry)()), given, fallback)
+
+
+def schema_violations(validator: Any, given: dict[str, Any], fallback: str) -> list[tuple[str, str]]:
+    """What a jsonschema validator has against `given`, in the same form."""
     try:
         found = [(_pointer(error.absolute_path), _message(error)) for error in validator.iter_errors(given)]
     except RecursionError:

@@ -25,7 +25,7 @@ from typedmcp.core.connection import Handshake
 from typedmcp.core.errors import MCPError
 from typedmcp.core.revisions import exists_in, fit
 from typedmcp.core.validation import explain_data
-from typedmcp.server.context import LEVELS, Context, Peer
+from typedmcp.server.context import Context, Peer, as_level
 from typedmcp_wire.codec import decoder, to_builtins
 from typedmcp_wire.methods import Method
 from typedmcp_wire.revisions import (
@@ -38,7 +38,6 @@ from typedmcp_wire.revisions import (
 from typedmcp_wire.types.base import (
     ClientCapabilities,
     Implementation,
-    LoggingLevel,
     ServerCapabilities,
     ToolsCapability,
 )
@@ -163,7 +162,7 @@ class LegacyEra:
             name,
             client_info=None if handshake is None else handshake.client_info,
             client_capabilities=_NO_CAPABILITIES if handshake is None else handshake.capabilities,
-            log_level=None if handshake is None else _level(handshake.log_level),
+            log_level=None if handshake is None else as_level(handshake.log_level),
             progress_token=_token(meta) if meta else None,
             meta=meta,
             peer=peer,
@@ -271,7 +270,3 @@ def _token(meta: dict[str, Any]) -> int | str | None:
         return msgspec.convert(meta, _Meta).progressToken
     except msgspec.ValidationError:
         raise MCPError(INVALID_PARAMS, "A progress token is a string or an integer.") from None
-
-
-def _level(level: str | None) -> LoggingLevel | None:
-    return next((known for known in LEVELS if known == level), None)

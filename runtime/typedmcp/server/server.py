@@ -34,7 +34,7 @@ from typedmcp.core.validation import explain_data
 from typedmcp.server.context import Context
 from typedmcp.server.legacy import LegacyEra, requested_version
 from typedmcp.server.modern import DEFAULT_CACHE_SCOPE, DEFAULT_TTL_MS, ModernEra
-from typedmcp.server.servicers import ToolServicer, overrides, served_capabilities
+from typedmcp.server.servicers import ToolServicer, modern_capabilities, overrides, served_capabilities
 from typedmcp.server.tools import ToolManager
 from typedmcp_wire.codec import decoder
 from typedmcp_wire.methods import INITIALIZE, METHODS, Method
@@ -355,7 +355,7 @@ class MCPServer:
     async def _discover(self, params: RequestParams, context: Context) -> DiscoverResult:
         return DiscoverResult(
             supported_versions=list(self._versions),
-            capabilities=self._capabilities(),
+            capabilities=modern_capabilities(self._servicer),
             instructions=self._instructions,
             ttl_ms=DEFAULT_TTL_MS,
             cache_scope=DEFAULT_CACHE_SCOPE,

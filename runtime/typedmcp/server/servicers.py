@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from typedmcp.core.errors import MCPError
 from typedmcp.server.context import Context
 from typedmcp.server.tools import ToolCall, ToolManager, build_tool_descriptors, build_tool_result
@@ -64,6 +66,19 @@ def served_capabilities(servicer: Servicer[Context]) -> ServerCapabilities:
         prompts=PromptsCapability() if "prompts" in served else None,
         completions={} if "completions" in served else None,
         logging={} if "logging" in served else None,
+    )
+
+
+def modern_capabilities(servicer: Servicer[Context]) -> ServerCapabilities:
+    """What a server can do from 2026-07-28 on, where changes are told to those who listen, or to nobody."""
+    served = served_capabilities(servicer)
+    if overrides(servicer, "listen"):
+        return served
+    return msgspec.structs.replace(
+        served,
+        tools=served.tools and ToolsCapability(),
+        resources=served.resources and ResourcesCapability(),
+        prompts=served.prompts and PromptsCapability(),
     )
 
 

@@ -51,7 +51,7 @@ def read_signature(function: Callable[..., Any], *, skip: tuple[str, ...] = ()) 
         UsageError: a parameter has no place in an arguments object, or a type has no JSON form.
     """
     label = getattr(function, "__name__", repr(function))
-    hints = _hints(function, label)
+    hints = resolved_hints(function, label)
     described = function
     while isinstance(described, functools.partial):  # its own docstring is about functools
         described = described.func
@@ -139,7 +139,12 @@ def whole_numbers(value: Any) -> Any:
     return value
 
 
-def _hints(function: Callable[..., Any], label: str) -> dict[str, Any]:
+def resolved_hints(function: Callable[..., Any], label: str) -> dict[str, Any]:
+    """The annotations of `function`, resolved.
+
+    Raises:
+        UsageError: one names what is not there.
+    """
     while isinstance(function, functools.partial):
         function = function.func
     target = function if inspect.isroutine(function) or inspect.isclass(function) else type(function).__call__

@@ -1,7 +1,10 @@
 """Streamable HTTP as an ASGI application: for uvicorn, hypercorn and granian, alone or mounted in Starlette or FastAPI.
 
-The same endpoint as ``create_app`` of :mod:`typedmcp.transports.http`, with the same checks and sessions; only the shell
-differs.  A client that goes away is noticed while a handler is silent, too.
+The same endpoint as ``create_app`` of :mod:`typedmcp.transports.http`, with the same checks and sessions; only the
+shell differs.  A client that goes away is noticed while a handler is silent, too.
+
+ASGI tells an application only after the fact that the server stops: give uvicorn ``timeout_graceful_shutdown=5``, or it
+waits for open streams for ever.
 """
 
 from __future__ import annotations
@@ -14,16 +17,21 @@ from typing import Any, Final, TypeAlias
 from typedmcp.core.errors import ConnectionClosed
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http.endpoint import Endpoint
-from typedmcp.transports.http.exchange import Reply, refuse
 from typedmcp.transports.http.guard import OriginGuard
 from typedmcp.transports.http.limits import (
     DEFAULT_IDLE_SECONDS,
     DEFAULT_MAX_BODY,
+    DEFAULT_MAX_DEPTH,
+    DEFAULT_MAX_REQUESTS,
     DEFAULT_MAX_SESSIONS,
     DEFAULT_MCP_PATH,
+    DEFAULT_REPLAY_BYTES,
 )
+from typedmcp.transports.http.mirror import Get
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
-from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, SessionStore
+from typedmcp.transports.http.replies import Headers, Reply, too_large
+from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
+from typedmcp.transports.http.store import SessionStore
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -44,9 +52,12 @@ def create_asgi_app(
     origins: Sequence[str] = (),
     hosts: Sequence[str] = (),
     max_body: int = DEFAULT_MAX_BODY,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+    max_requests: int = DEFAULT_MAX_REQUESTS,
     max_sessions: int = DEFAULT_MAX_SESSIONS,
     session_idle: float = DEFAULT_IDLE_SECONDS,
     capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
+    replay_bytes: int = DEFAULT_REPLAY_BYTES,
     keep_alive: float | None = DEFAULT_KEEP_ALIVE,
     identify: Identify | None = None,
 ) -> ASGIApp:
@@ -60,28 +71,44 @@ def create_asgi_app(
         origins: Origins of web pages that may call; they get CORS headers.
         hosts: Public names the server is reached by, for the ``Host`` check.
         max_body: The largest body, in bytes; a larger one is 413.
+        max_depth: How deeply a body's arrays and objects may nest.
+        max_requests: How many requests may be open at once, streams included; one more is 503.
         max_sessions: How many sessions there may be; one more is 503.
-        session_idle: Seconds without use after which a session ends.
+        session_idle: Seconds without use after which a session ends; an open stream is use.
         capacity: How many messages a session keeps for replay.
+        replay_bytes: How much text it keeps.
         keep_alive: Seconds of silence on a stream before a comment is sent.
         identify: Tells from the scope who a request's caller is.
     """
     server: MCPServerInterface = getattr(mcp, "server", mcp)
     endpoint = Endpoint(
         server,
-        SessionStore(ttl=session_idle, capacity=capacity, limit=max_sessions, fan_out=False),
+        SessionStore(
+            ttl=session_idle,
+            capacity=capacity,
+            limit=max_sessions,
+            fan_out=False,
+            max_bytes=replay_bytes,
+            spare_busy=True,
+        ),
         OriginGuard(host, origins, hosts),
         streaming=streaming,
         keep_alive=keep_alive,
+        max_depth=max_depth,
+        max_requests=max_requests,
     )
     return ASGIApp(endpoint, path, max_body, identify)
 
 
 class ASGIApp:
-    """The application :func:`create_asgi_app` makes."""
+    """The application :func:`create_asgi_app` makes.
+
+    Attributes:
+        endpoint: What serves; its counters can be read.
+    """
 
     def __init__(self, endpoint: Endpoint, path: str, max_body: int, identify: Identify | None) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._paths = {path.rstrip("/"), path.rstrip("/") + "/"}
         self._max_body = max_body
         self._identify = identify
@@ -92,9 +119,11 @@ class ASGIApp:
             await self._lifespan(receive, send)
         elif scope["type"] == "http":
             await self._http(scope, receive, send)
-        else:
+        elif scope["type"] == "websocket":
             # An open handshake must be refused in the scope's own way.
             await send({"type": "websocket.close", "code": 1000})
+        else:
+            raise ValueError(f"no scope of type {scope['type']!r} is served")
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -102,22 +131,34 @@ class ASGIApp:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                self._endpoint.shut_down()
+                self.endpoint.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         responder = _Responder(send)
         if not self._serves(scope):
-            reply: Reply | None = self._elsewhere(scope)
-        else:
+            await responder.answer(self._elsewhere(scope))
+            return
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            # Some servers leave white space behind a value, which is not part of it.
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1").strip(" \t"))
+
+        def get(name: str) -> str | None:
+            return headers.get(name.lower())
+
+        reply = self.endpoint.admit(get)
+        if reply is None:
             body = await read_body(receive, self._max_body)
             if body is None:
-                reply = refuse(413, f"Payload Too Large: a body has at most {self._max_body} bytes")
+                reply = self.endpoint.decorate(get, too_large(self._max_body))
             else:
-                reply = await self._exchange(scope, body, receive, responder)
-        with contextlib.suppress(OSError):
-            await responder.finish(reply)
+                reply = await self._exchange(scope, get, body, receive, responder)
+        if reply is not None:
+            await responder.answer(reply)
+        else:
+            await responder.end()
 
     def _serves(self, scope: Scope) -> bool:
         root: str = scope.get("root_path", "")
@@ -130,21 +171,20 @@ class ASGIApp:
             return Reply(200, b"ok\n", (("Content-Type", "text/plain; charset=utf-8"),))
         return Reply(404, b"Not Found\n", (("Content-Type", "text/plain; charset=utf-8"),))
 
-    async def _exchange(self, scope: Scope, body: bytes, receive: Receive, responder: _Responder) -> Reply | None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-
-        def get(name: str) -> str | None:
-            return headers.get(name.lower())
-
+    async def _exchange(
+        self, scope: Scope, get: Get, body: bytes, receive: Receive, responder: _Responder
+    ) -> Reply | None:
         principal = self._identify(scope) if self._identify is not None else None
         watch = _Watch(receive)
         try:
-            return await self._endpoint.serve(scope["method"], get, body, responder, principal)
+            return await self.endpoint.serve(scope["method"], get, body, responder, principal)
         except ConnectionClosed:
+            responder.broken = True
             return None
         except asyncio.CancelledError:
             if not watch.left:
                 raise
+            responder.broken = True
             return None
         finally:
             watch.stop()
@@ -173,27 +213,37 @@ class _Responder:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._begun = False
+        self.broken = False
 
-    async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
+    async def begin(self, headers: Headers) -> None:
+        """Send status 200 and the headers."""
+        try:
+            await self._start(200, headers)
+        except OSError as error:
+            raise ConnectionClosed("the client is gone") from error
         self._begun = True
-        await self._start(200, headers)
 
     async def write(self, data: bytes) -> None:
+        """Send bytes; raises ConnectionClosed when the client is gone."""
         try:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
         except OSError as error:
             raise ConnectionClosed("the client is gone") from error
 
-    async def finish(self, reply: Reply | None) -> None:
-        """Send a whole answer, or end the stream."""
-        if reply is not None:
-            length = ("Content-Length", str(len(reply.body)))
+    async def answer(self, reply: Reply) -> None:
+        """Send a whole answer."""
+        length = ("Content-Length", str(len(reply.body)))
+        with contextlib.suppress(OSError):
             await self._start(reply.status, (*reply.headers, length) if reply.status != 204 else reply.headers)
             await self._send({"type": "http.response.body", "body": reply.body})
-        elif self._begun:
-            await self._send({"type": "http.response.body", "body": b""})
 
-    async def _start(self, status: int, headers: tuple[tuple[str, str], ...]) -> None:
+    async def end(self) -> None:
+        """End the stream; one that broke is left as it is, and its server closes the connection."""
+        if self._begun and not self.broken:
+            with contextlib.suppress(OSError):
+                await self._send({"type": "http.response.body", "body": b""})
+
+    async def _start(self, status: int, headers: Headers) -> None:
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -212,6 +262,9 @@ class _Watch:
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
+        if self.left and self._task is not None:
+            self._task.uncancel()
+        self._task = None
 
     def _begin(self) -> None:
         self._watcher = asyncio.get_running_loop().create_task(self._look())

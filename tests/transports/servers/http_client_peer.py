@@ -9,10 +9,17 @@ from typing import Any
 
 from aiohttp import web
 from msgspec import json
+from transport_fakes import Inbox
+
+from typedmcp.core.jsonrpc import JSONRPCRequest
+from typedmcp.transports.http.client import HTTPClientTransport, Reconnect
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Answer = Callable[["Seen"], Awaitable[web.StreamResponse]]
 
+OPEN = JSONRPCRequest(id=0, method="initialize", params={"protocolVersion": "2025-11-25"})
+INITIALIZED = JSONRPCRequest(method="notifications/initialized")
+QUICK = Reconnect(attempts=3, delay=0.01, longest=0.05)
 STREAM = {"Content-Type": "text/event-stream"}
 MODERN_META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -126,5 +133,20 @@ def told(message: Any) -> Any:
 
 async def until(condition: Callable[[], object], seconds: float = 10) -> None:
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the conditions are of all kinds
             await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def running(url: str, **options: Any) -> AsyncIterator[tuple[HTTPClientTransport, Inbox]]:
+    transport = HTTPClientTransport(url, **{"reconnect": QUICK, **options})
+    inbox = Inbox(transport)
+    await transport.start()
+    try:
+        yield transport, inbox
+    finally:
+        await transport.close()
+
+
+def modern(request_id: int | str, method: str = "tools/list", **params: Any) -> JSONRPCRequest:
+    return JSONRPCRequest(id=request_id, method=method, params={**params, "_meta": MODERN_META})

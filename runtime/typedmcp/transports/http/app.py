@@ -4,14 +4,15 @@ Rules:
 - ``Origin`` is checked on every bind: absent passes; loopback and the configured origins pass; any other is 403.
   ``Host`` is checked too where the server is bound to loopback.
 - Sessions of the handshake era: a missing id is 400, an unknown or ended one 404; a message goes to one stream.
-- Bodies, sessions and idle time are bounded.  ``/healthz`` and ``/readyz`` answer for supervisors.
-- On shutdown open streams end, and handlers are cancelled.
+- Bodies, their nesting, requests, sessions, what they keep and how long they may idle are bounded.
+- ``/healthz`` and ``/readyz`` answer for supervisors.
+- On shutdown streams got by GET end at once; what still runs after the time the runner allows is cancelled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -21,14 +22,22 @@ from typedmcp.transports.http.guard import OriginGuard
 from typedmcp.transports.http.limits import (
     DEFAULT_IDLE_SECONDS,
     DEFAULT_MAX_BODY,
+    DEFAULT_MAX_DEPTH,
+    DEFAULT_MAX_REQUESTS,
     DEFAULT_MAX_SESSIONS,
     DEFAULT_MCP_PATH,
+    DEFAULT_REPLAY_BYTES,
 )
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
-from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, SessionStore
-from typedmcp.transports.http.shell import respond
+from typedmcp.transports.http.replies import too_large
+from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
+from typedmcp.transports.http.shell import plain, respond
+from typedmcp.transports.http.store import SessionStore
 
 Identify = Callable[[web.Request], object]
+
+ENDPOINT: Final = web.AppKey("mcp_endpoint", Endpoint)
+"""Where an application made by :func:`create_app` keeps its endpoint, whose counters can be read."""
 
 
 def create_app(
@@ -40,9 +49,12 @@ def create_app(
     origins: Sequence[str] = (),
     hosts: Sequence[str] = (),
     max_body: int = DEFAULT_MAX_BODY,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+    max_requests: int = DEFAULT_MAX_REQUESTS,
     max_sessions: int = DEFAULT_MAX_SESSIONS,
     session_idle: float = DEFAULT_IDLE_SECONDS,
     capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
+    replay_bytes: int = DEFAULT_REPLAY_BYTES,
     keep_alive: float | None = DEFAULT_KEEP_ALIVE,
     identify: Identify | None = None,
 ) -> web.Application:
@@ -56,35 +68,59 @@ def create_app(
         origins: Origins of web pages that may call, such as ``"https://app.example"``; they get CORS headers.
         hosts: Public names the server is reached by, for the ``Host`` check, such as ``"mcp.example:8443"``.
         max_body: The largest body, in bytes; a larger one is 413.
+        max_depth: How deeply a body's arrays and objects may nest.
+        max_requests: How many requests may be open at once, streams included; one more is 503.
         max_sessions: How many sessions there may be; one more is 503.
-        session_idle: Seconds without use after which a session ends.
+        session_idle: Seconds without use after which a session ends; an open stream is use.
         capacity: How many messages a session keeps for replay.
+        replay_bytes: How much text it keeps.
         keep_alive: Seconds of silence on a stream before a comment is sent.
         identify: Tells who a request's caller is; a session belongs to the one who opened it.
     """
     server: MCPServerInterface = getattr(mcp, "server", mcp)
     endpoint = Endpoint(
         server,
-        SessionStore(ttl=session_idle, capacity=capacity, limit=max_sessions, fan_out=False),
+        SessionStore(
+            ttl=session_idle,
+            capacity=capacity,
+            limit=max_sessions,
+            fan_out=False,
+            max_bytes=replay_bytes,
+            spare_busy=True,
+        ),
         OriginGuard(host, origins, hosts),
         streaming=streaming,
         keep_alive=keep_alive,
+        max_depth=max_depth,
+        max_requests=max_requests,
     )
 
     async def serve(request: web.Request) -> web.StreamResponse:
+        get = request.headers.get
+        refusal = endpoint.admit(get)
+        if refusal is not None:
+            return plain(refusal)
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return plain(endpoint.decorate(get, too_large(max_body)))
         principal = identify(request) if identify is not None else None
-        get, body = request.headers.get, await request.read()
         return await respond(request, lambda responder: endpoint.serve(request.method, get, body, responder, principal))
 
-    async def shut_down(_: web.Application) -> None:
-        endpoint.shut_down()
+    async def stop(_: web.Application) -> None:
+        endpoint.stop()
+
+    async def close(_: web.Application) -> None:
+        endpoint.close()
 
     app = web.Application(client_max_size=max_body)
+    app[ENDPOINT] = endpoint
     for place in {path, path.rstrip("/") or "/", path.rstrip("/") + "/"}:
         app.router.add_route("*", place, serve)
     for place in ("/healthz", "/readyz"):
         app.router.add_get(place, _healthy)
-    app.on_shutdown.append(shut_down)
+    app.on_shutdown.append(stop)
+    app.on_cleanup.append(close)
     return app
 
 

@@ -6,34 +6,34 @@ Rules:
   message goes to one stream; a session belongs to the principal who opened it.
 - Requests of the modern era know no sessions: ``Mcp-Session-Id`` and ``Last-Event-ID`` are ignored, none is minted.
 - GET and DELETE are 405 where no handshake revision is served.
+- On shutdown streams got by GET end at once, and what is asked from then on is refused; requests that run have the
+  time their web server gives them, and are cancelled then.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
-from typedmcp.core.errors import ConnectionClosed
-from typedmcp.core.jsonrpc import is_array
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http import negotiation
-from typedmcp.transports.http.exchange import Exchange, Reply, is_modern, opens_session, parse_body, refuse
+from typedmcp.transports.http.exchange import Exchange
 from typedmcp.transports.http.guard import OriginGuard
+from typedmcp.transports.http.incoming import Incoming
+from typedmcp.transports.http.limits import DEFAULT_MAX_DEPTH, DEFAULT_MAX_REQUESTS
+from typedmcp.transports.http.listening import stream_session
 from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.mirror import Get
-from typedmcp.transports.http.outgoing import STREAM_HEADERS, OutgoingStream, Responder
-from typedmcp.transports.http.sessions import STANDALONE, MCPSession, SessionStore
-from typedmcp.transports.sse import encode_event
+from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE, Responder
+from typedmcp.transports.http.replies import Headers, Reply, refuse
+from typedmcp.transports.http.store import SessionStore
 from typedmcp_wire.revisions import (
     HANDSHAKE_REVISIONS,
     LAST_EVENT_ID_HEADER,
     PROTOCOL_VERSION_HEADER,
-    REVISIONS,
     SESSION_ID_HEADER,
 )
 
 _RETRY_MS: Final = 1000
-Headers = tuple[tuple[str, str], ...]
 
 
 class Endpoint:
@@ -45,6 +45,12 @@ class Endpoint:
         guard: Who may call.
         streaming: Whether clients of the handshake era that take event streams get one.
         keep_alive: Seconds of silence on a stream before a comment is sent.
+        max_depth: How deeply a body may nest.
+        max_requests: How many requests may be open at once, streams included.
+
+    Attributes:
+        sessions: The sessions; its length is how many there are.
+        open: How many requests are open.
     """
 
     def __init__(
@@ -53,159 +59,144 @@ class Endpoint:
         store: SessionStore,
         guard: OriginGuard,
         *,
-        streaming: bool,
-        keep_alive: float | None,
+        streaming: bool = True,
+        keep_alive: float | None = DEFAULT_KEEP_ALIVE,
+        max_depth: int = DEFAULT_MAX_DEPTH,
+        max_requests: int = DEFAULT_MAX_REQUESTS,
     ) -> None:
-        self._exchange = Exchange(server, streaming=streaming, strict=True, keep_alive=keep_alive)
-        self._store = store
+        self._exchange = Exchange(server, streaming=streaming, strict=True, keep_alive=keep_alive, max_depth=max_depth)
         self._guard = guard
         self._keep_alive = keep_alive
-        self._handshake = any(r in HANDSHAKE_REVISIONS for r in getattr(server, "protocol_versions", REVISIONS))
-        self._open: set[asyncio.Task[object]] = set()
+        self._max_requests = max_requests
+        self._stopping = False
+        self.sessions = store
+        self.open = 0
+
+    def admit(self, get: Get) -> Reply | None:
+        """The refusal of a request whose body need not be read; None when it may pass."""
+        refusal = self._guard.check(get)
+        if refusal is not None:
+            return refusal
+        if self._stopping:
+            return refuse(503, "The server is stopping").extended(self._guard.cors(get))
+        if self.open >= self._max_requests:
+            return refuse(503, "Too many requests; try again later").extended(self._guard.cors(get))
+        return None
+
+    def decorate(self, get: Get, reply: Reply) -> Reply:
+        """A reply as a page of an allowed origin may read it."""
+        return reply.extended(self._guard.cors(get))
 
     async def serve(
         self, method: str, get: Get, body: bytes, responder: Responder, principal: object = None
     ) -> Reply | None:
-        """Answer one HTTP request; None when the answer was streamed.
+        """Answer a request that :meth:`admit` let pass; None when the answer was streamed.
 
         Raises:
             ConnectionClosed: the client has gone.
         """
-        refusal = self._guard.check(get)
-        if refusal is not None:
-            return refusal
         cors = self._guard.cors(get)
         if method == "OPTIONS" and cors:
-            return Reply(204, headers=(*cors, *self._guard.preflight()))
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
+            return Reply(204, headers=(*cors, *self._guard.preflight(get)))
+        self.open += 1
         try:
             reply = await self._route(method, get, body, Extended(responder, cors) if cors else responder, principal)
         finally:
-            self._open.discard(task)
-        return reply if reply is None or not cors else Reply(reply.status, reply.body, (*reply.headers, *cors))
+            self.open -= 1
+        return reply if reply is None else reply.extended(cors)
 
-    def shut_down(self) -> None:
-        """End what is open: streams, and whatever waits for an answer."""
-        for task in list(self._open):
-            task.cancel()
+    def stop(self) -> None:
+        """Take nothing more, and end the streams that would never end by themselves."""
+        self._stopping = True
+        for session in self.sessions:
+            if isinstance(session.live, LiveSession):
+                session.live.end_listening()
+
+    def close(self) -> None:
+        """End all sessions, and cancel what still runs."""
+        self._stopping = True
+        for session in self.sessions:
+            self.sessions.end(session)
+        self._exchange.shut_down()
 
     async def _route(self, method: str, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
         if method == "POST":
             return await self._post(get, body, responder, principal)
-        if method in ("GET", "DELETE") and self._handshake:
+        if method in ("GET", "DELETE") and self._exchange.dual:
             return await self._session_request(method, get, responder, principal)
-        return Reply(405, headers=(("Allow", "GET, POST, DELETE" if self._handshake else "POST"),))
+        return _not_allowed("GET, POST, DELETE" if self._exchange.dual else "POST")
 
     async def _post(self, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
-        version = get(PROTOCOL_VERSION_HEADER)
-        if not self._handshake or (version is not None and version not in HANDSHAKE_REVISIONS):
-            return await self._exchange.post(get, body, responder, principal=principal)
-        message = parse_body(body)
-        # What cannot be read is told so whatever the session; what is modern has none.
-        if (message is None and not is_array(body)) or is_modern(version, message):
-            return await self._exchange.post(get, body, responder, principal=principal)
-        if opens_session(message):
-            return await self._initialize(get, body, responder, principal)
+        incoming = self._exchange.read(get, body)
+        if isinstance(incoming, Reply):
+            return incoming
+        if incoming.stateless:
+            # What cannot be read is told so whatever the session; what is modern has none.
+            return await self._exchange.serve(get, incoming, responder, principal=principal)
+        if incoming.opens_session and get(SESSION_ID_HEADER) is None:
+            return await self._initialize(get, incoming, responder, principal)
         session = self._find(get, principal)
         if isinstance(session, Reply):
             return session
         try:
-            return await self._in_session(session, get, body, responder, principal)
+            reply = await self._exchange.serve(get, incoming, responder, session=session, principal=principal)
         finally:
-            self._store.touch(session)
+            self.sessions.touch(session.state)
+        return reply if reply is None else reply.extended(session.headers)
 
-    async def _initialize(self, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
-        if self._store.full:
+    async def _initialize(self, get: Get, incoming: Incoming, responder: Responder, principal: object) -> Reply | None:
+        if self.sessions.full:
             return refuse(503, "Too many sessions; try again later")
-        session = self._store.create(principal)
-        LiveSession(session, retry_ms=_RETRY_MS)
+        state = self.sessions.create(principal)
+        session = LiveSession(state, resumable=True, retry_ms=_RETRY_MS)
         # Known before the answer leaves, since the client may use it as soon as it has read it.
-        self._store.keep(session)
+        self.sessions.keep(state)
+        session.refused = True  # until the server has agreed
         try:
-            reply = await self._in_session(session, get, body, responder, principal)
+            reply = await self._exchange.serve(get, incoming, responder, session=session, principal=principal)
         finally:
-            if session.handshake is None:
-                self._end(session)
-        if reply is not None and session.handshake is None:
-            return Reply(reply.status, reply.body, tuple(h for h in reply.headers if h[0] != SESSION_ID_HEADER))
-        return reply
-
-    async def _in_session(
-        self, session: MCPSession, get: Get, body: bytes, responder: Responder, principal: object
-    ) -> Reply | None:
-        extra = ((SESSION_ID_HEADER, session.id),)
-        return await post_in_session(self._exchange, session, extra, get, body, responder, principal)
+            if session.refused:
+                self.sessions.end(state)
+        return reply if reply is None else reply.extended(session.headers)
 
     async def _session_request(self, method: str, get: Get, responder: Responder, principal: object) -> Reply | None:
-        if method == "GET" and get(SESSION_ID_HEADER) is None:
-            # Clients probe for a stream before they have a session, and know only 405 as "none here".
-            return Reply(405, headers=(("Allow", "POST"),))
+        version = get(PROTOCOL_VERSION_HEADER)
+        if version is not None and version not in self._exchange.revisions:
+            return refuse(400, f"Unsupported protocol version: {version[:100]}")
+        if version is not None and version not in HANDSHAKE_REVISIONS:
+            return _not_allowed("POST")
+        if method == "GET":
+            if not negotiation.accepts(get("Accept"), negotiation.EVENT_STREAM):
+                return refuse(406, "Not Acceptable: a GET must take text/event-stream")
+            if get(SESSION_ID_HEADER) is None:
+                # Clients probe for a stream before they have a session, and know only 405 as "none here".
+                return _not_allowed("POST")
         session = self._find(get, principal)
         if isinstance(session, Reply):
             return session
         if method == "DELETE":
-            self._end(session)
+            self.sessions.end(session.state)
             return Reply(204)
-        if not negotiation.accepts(get("Accept"), negotiation.EVENT_STREAM):
-            return refuse(406, "Not Acceptable: a GET must take text/event-stream")
-        extended = Extended(responder, ((SESSION_ID_HEADER, session.id),))
-        await stream_session(session, get(LAST_EVENT_ID_HEADER), extended, keep_alive=self._keep_alive)
+        try:
+            await stream_session(
+                session.state, get(LAST_EVENT_ID_HEADER), responder, session.headers, keep_alive=self._keep_alive
+            )
+        finally:
+            self.sessions.touch(session.state)
         return None
 
-    def _find(self, get: Get, principal: object) -> MCPSession | Reply:
+    def _find(self, get: Get, principal: object) -> LiveSession | Reply:
         given = get(SESSION_ID_HEADER)
         if given is None:
             return refuse(400, f"Bad Request: the header {SESSION_ID_HEADER} is missing")
-        return self._store.find(given, principal) or refuse(404, "Session not found")
-
-    def _end(self, session: MCPSession) -> None:
-        end_session(self._store, session)
-
-
-async def post_in_session(
-    exchange: Exchange,
-    session: MCPSession,
-    headers: Headers,
-    get: Get,
-    body: bytes,
-    responder: Responder,
-    principal: object = None,
-) -> Reply | None:
-    """Serve a POST of a session, with `headers` on whatever is answered."""
-    extended = Extended(responder, headers)
-    reply = await exchange.post(get, body, extended, session=session.live, principal=principal)
-    return None if reply is None else Reply(reply.status, reply.body, (*reply.headers, *headers))
+        session = self.sessions.find(given, principal)
+        if session is None or not isinstance(session.live, LiveSession):
+            return refuse(404, "Session not found")
+        return session.live
 
 
-def end_session(store: SessionStore, session: MCPSession) -> None:
-    """Take a session out of the store and end what it runs."""
-    store.remove(session.id)
-    if isinstance(session.live, LiveSession):
-        session.live.close()
-
-
-async def stream_session(
-    session: MCPSession, cursor: str | None, responder: Responder, *, keep_alive: float | None
-) -> None:
-    """Write what a client missed after `cursor`, then what comes, until it goes away or its stream is complete."""
-    stream = OutgoingStream(keep_alive=keep_alive)
-    name = (session.stream_of(cursor) if cursor else None) or STANDALONE
-    try:
-        await responder.begin(STREAM_HEADERS)
-        for entry in session.replay(cursor) if cursor else ():
-            stream.send(encode_event(entry.message, id=entry.id))
-        live = session.live
-        if name == STANDALONE or (isinstance(live, LiveSession) and live.streams(name)):
-            session.attach(stream, name)
-        else:
-            stream.end()  # the request is answered: what was missed is all there is
-        await stream.pump(responder)
-    except ConnectionClosed:
-        pass
-    finally:
-        session.detach(stream)
+def _not_allowed(allow: str) -> Reply:
+    return Reply(405, headers=(("Allow", allow),))
 
 
 class Extended:
@@ -216,7 +207,9 @@ class Extended:
         self._headers = headers
 
     async def begin(self, headers: Headers) -> None:
+        """Begin with the headers given and those added."""
         await self._inner.begin((*headers, *self._headers))
 
     async def write(self, data: bytes) -> None:
+        """Write to the responder inside."""
         await self._inner.write(data)

@@ -2,8 +2,8 @@
 
 Rules:
 - ``Origin`` absent: no browser, passes.  Loopback origins and the configured ones pass; any other is 403.
-- On a loopback bind, ``Host`` must be a loopback name (any port) or a configured name; any other is 403.  This stops
-  pages whose name was re-pointed to this machine.
+- On a loopback bind, ``Host`` must be a loopback name or the address bound to (any port), or a configured name; any
+  other is 403.  This stops pages whose name was re-pointed to this machine.
 - Names compare whole and without case; after the colon only a port number up to 65535 is a port.
 """
 
@@ -14,8 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from typedmcp.transports.http.exchange import Reply
 from typedmcp.transports.http.mirror import Get
+from typedmcp.transports.http.replies import Headers, Reply
 from typedmcp_wire.revisions import (
     LAST_EVENT_ID_HEADER,
     METHOD_HEADER,
@@ -33,7 +33,8 @@ _ALLOW_HEADERS: Final = (
     f"Content-Type, Authorization, {PROTOCOL_VERSION_HEADER}, {SESSION_ID_HEADER}, {METHOD_HEADER}, {NAME_HEADER}, "
     f"{LAST_EVENT_ID_HEADER}"
 )
-_EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, WWW-Authenticate"
+_EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, {PROTOCOL_VERSION_HEADER}, WWW-Authenticate"
+_TOKENS: Final = re.compile(r"[\w!#$%&'*+.^`|~, -]{1,2000}", re.ASCII)
 
 
 class OriginGuard:
@@ -48,7 +49,7 @@ class OriginGuard:
     def __init__(self, host: str, origins: Sequence[str] = (), hosts: Sequence[str] = ()) -> None:
         self._check_host = is_loopback(host)
         self._origins = {origin.lower().rstrip("/") for origin in origins}
-        self._hosts = {name.lower() for name in hosts}
+        self._hosts = {name.lower() for name in hosts} | {host.lower()}
 
     def check(self, get: Get) -> Reply | None:
         """The refusal of a request, or None when it may pass."""
@@ -60,7 +61,7 @@ class OriginGuard:
             return _forbidden("Host", host, "hosts")
         return None
 
-    def cors(self, get: Get) -> tuple[tuple[str, str], ...]:
+    def cors(self, get: Get) -> Headers:
         """The headers a page of an allowed origin needs to read the answer; none without an origin."""
         origin = get("Origin")
         if origin is None:
@@ -71,11 +72,12 @@ class OriginGuard:
             ("Vary", "Origin"),
         )
 
-    def preflight(self) -> tuple[tuple[str, str], ...]:
-        """What else the answer to a preflight says."""
+    def preflight(self, get: Get) -> Headers:
+        """What else the answer to a preflight says: any header may be sent, ``Mcp-Param-*`` among them."""
+        wanted = get("Access-Control-Request-Headers")
         return (
             ("Access-Control-Allow-Methods", "GET, POST, DELETE"),
-            ("Access-Control-Allow-Headers", _ALLOW_HEADERS),
+            ("Access-Control-Allow-Headers", wanted if wanted and _TOKENS.fullmatch(wanted) else _ALLOW_HEADERS),
             ("Access-Control-Max-Age", "600"),
         )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
 
+@lru_cache(maxsize=256)  # clients differ in few headers; a long one is not worth keeping, but harmless
 def accepts(header: str | None, media_type: str) -> bool:
     """Whether an ``Accept`` header takes a media type; no header takes all, ``q=0`` excludes.
 
@@ -23,17 +26,23 @@ def accepts(header: str | None, media_type: str) -> bool:
     return quality > 0
 
 
+@lru_cache(maxsize=256)
 def names(header: str | None, media_type: str) -> bool:
     """Whether an ``Accept`` header names a media type itself, wildcards apart, without excluding it."""
-    return header is not None and media_type in header.lower() and accepts(header, media_type)
+    if header is None:
+        return False
+    named = {entry.partition(";")[0].strip().lower() for entry in header.split(",")}
+    return media_type in named and accepts(header, media_type)
 
 
+@lru_cache(maxsize=256)
 def is_json(header: str | None) -> bool:
     """Whether a ``Content-Type`` says JSON in UTF-8; parameters and case do not matter."""
     if header is None:
         return False
     essence, *parameters = (part.strip().lower() for part in header.split(";"))
-    charsets = [part.partition("=")[2].strip('" ') for part in parameters if part.startswith("charset")]
+    given = (part.partition("=") for part in parameters)
+    charsets = [value.strip('" ') for name, _, value in given if name.strip() == "charset"]
     return essence == JSON and all(charset in ("utf-8", "utf8") for charset in charsets)
 
 

@@ -9,33 +9,38 @@ Rules:
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import Final, Protocol
 
+from typedmcp.core.errors import ConnectionClosed
+from typedmcp.transports.http.replies import Headers
 from typedmcp.transports.sse import encode_comment, encode_event
+
+logger = logging.getLogger("typedmcp")
 
 DEFAULT_KEEP_ALIVE: Final = 15.0
 """Seconds between comment lines on an idle stream."""
 DEFAULT_MAX_PENDING_BYTES: Final = 4 * 1024 * 1024
-"""How much may wait for a slow reader before its stream is closed: 4 MiB."""
+"""How much may wait for a slow reader before its stream is closed: 4 MiB, or one message of any size."""
 
-STREAM_HEADERS: Final = (
+STREAM_HEADERS: Final[Headers] = (
     ("Content-Type", "text/event-stream"),
     ("Cache-Control", "no-cache, no-transform"),
     ("X-Accel-Buffering", "no"),
 )
-_KEEP_ALIVE = encode_comment("keep-alive")
+KEEP_ALIVE: Final = encode_comment("keep-alive")
 
 
 class Responder(Protocol):
     """What a web framework's shell offers: begin a streamed answer, write to it."""
 
-    async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
-        """Send status 200 and these headers."""
+    async def begin(self, headers: Headers) -> None:
+        """Send status 200 and these headers; raises ConnectionClosed when the client is gone."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send bytes; raises when the client is gone."""
+        """Send bytes; raises ConnectionClosed when the client is gone."""
         ...
 
 
@@ -56,6 +61,7 @@ class OutgoingStream:
         self._pending = 0
         self._ended = False
         self._wake: asyncio.Future[None] | None = None
+        self._writing: asyncio.Timeout | None = None
         self.overflowed = False
 
     def send_event(self, event_id: str, message: bytes) -> None:
@@ -63,14 +69,13 @@ class OutgoingStream:
         self.send(encode_event(message, id=event_id))
 
     def send(self, chunk: bytes) -> None:
-        """Queue bytes; a stream that is too far behind is ended instead."""
+        """Queue bytes; a stream that is too far behind is closed instead."""
         if self._ended:
             return
-        self._pending += len(chunk)
-        if self._pending > self._max_pending and self._chunks:
-            self.overflowed = True
-            self.end()
+        if self._pending and self._pending + len(chunk) > self._max_pending:
+            self._overflow()
             return
+        self._pending += len(chunk)
         self._chunks.append(chunk)
         self._rouse()
 
@@ -79,17 +84,48 @@ class OutgoingStream:
         self._ended = True
         self._rouse()
 
+    def abandon(self) -> None:
+        """Nobody writes any longer: forget what is queued."""
+        self._ended = True
+        self._chunks.clear()
+
     async def pump(self, responder: Responder) -> None:
-        """Write what is queued, as it comes, until :meth:`end`."""
-        while True:
-            while self._chunks and not self.overflowed:
-                data = b"".join(self._chunks)
-                self._chunks.clear()
+        """Write what is queued, as it comes, until :meth:`end`.
+
+        Raises:
+            ConnectionClosed: the client is gone, or reads too slowly.
+        """
+        try:
+            while True:
+                while self._chunks:
+                    data = b"".join(self._chunks)
+                    self._chunks.clear()
+                    await self._write(responder, data)
+                    self._pending -= len(data)
+                if self.overflowed:
+                    raise ConnectionClosed("the client reads too slowly")
+                if self._ended:
+                    return
+                await self._next(responder)
+        finally:
+            self.abandon()
+
+    async def _write(self, responder: Responder, data: bytes) -> None:
+        try:
+            async with asyncio.timeout(None) as self._writing:
                 await responder.write(data)
-                self._pending -= len(data)
-            if self._ended:
-                return
-            await self._next(responder)
+        except TimeoutError:
+            raise ConnectionClosed("the client reads too slowly") from None
+        finally:
+            self._writing = None
+
+    def _overflow(self) -> None:
+        logger.warning("closed a stream whose reader is more than %d bytes behind", self._max_pending)
+        self.overflowed = True
+        self.abandon()
+        self._rouse()
+        if self._writing is not None:
+            self._writing.reschedule(asyncio.get_running_loop().time())
 
     async def _next(self, responder: Responder) -> None:
         """Wait for something to write; write a comment when that takes long."""
@@ -98,7 +134,7 @@ class OutgoingStream:
             async with asyncio.timeout(self._keep_alive):
                 await self._wake
         except TimeoutError:
-            await responder.write(_KEEP_ALIVE)
+            await self._write(responder, KEEP_ALIVE)
         finally:
             self._wake = None
 

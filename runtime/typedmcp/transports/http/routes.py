@@ -8,7 +8,9 @@ Rules:
 - aiohttp's own limit on bodies (``client_max_size``, 1 MiB by default) answers 413 before the route sees them; nothing
   else bounds them here.
 - The middleware mints a session when `initialize` succeeds, knows it by its header afterwards, serves GET (a resumable
-  event stream) and DELETE, and answers 404 to an unknown or missing id.  Requests of the modern era pass untouched.
+  event stream) and DELETE, and answers 404 to an unknown or missing id.  What is pushed to a session goes to all of its
+  GET streams, and is kept for replay; the answer to a POST goes to that POST alone, without an id.
+- Requests of the modern era pass the middleware untouched.
 """
 
 from __future__ import annotations
@@ -21,14 +23,18 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from typedmcp.core.transport import MCPServerInterface
-from typedmcp.transports.http.endpoint import Extended, end_session, post_in_session, stream_session
-from typedmcp.transports.http.exchange import Exchange, Reply, is_modern, opens_session, parse_body, refuse
+from typedmcp.transports.http import negotiation
+from typedmcp.transports.http.exchange import Exchange
+from typedmcp.transports.http.incoming import Incoming, read_post
 from typedmcp.transports.http.limits import DEFAULT_MCP_PATH
+from typedmcp.transports.http.listening import stream_session
 from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE, Responder
-from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, MCPSession, SessionStore
+from typedmcp.transports.http.replies import Reply, refuse
+from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, MCPSession
 from typedmcp.transports.http.shell import plain, read_last_event_id, read_session_header, respond
-from typedmcp_wire.revisions import PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER
+from typedmcp.transports.http.store import SessionStore
+from typedmcp_wire.revisions import SESSION_ID_HEADER
 
 MCP_SESSION: Final = web.RequestKey("mcp_session", MCPSession)
 """Where a handler behind the middleware finds the session of a request."""
@@ -49,14 +55,12 @@ def create_mcp_routes(
     exchange = Exchange(mcp, streaming=streaming)
 
     async def post(request: web.Request) -> web.StreamResponse:
+        get = request.headers.get
+        incoming = exchange.read(get, await request.read())
+        assert isinstance(incoming, Incoming), "only the strict profile refuses before reading"
         session = request.get(MCP_SESSION)
-        body = await request.read()
-        if session is None:
-            return await respond(request, lambda responder: exchange.post(request.headers.get, body, responder))
-        extra = ((SESSION_ID_HEADER, session.id),)
-        return await respond(
-            request, lambda responder: post_in_session(exchange, session, extra, request.headers.get, body, responder)
-        )
+        live = session.live if session is not None and isinstance(session.live, LiveSession) else None
+        return await respond(request, lambda responder: exchange.serve(get, incoming, responder, session=live))
 
     return [web.post(path, post)]
 
@@ -78,7 +82,7 @@ def create_mcp_session(
         capacity: How many messages a session keeps for replay.
         clock: The time in seconds.
         keep_alive: Seconds of silence on a GET stream before a comment is sent; None: never.
-        fan_out: Whether a pushed message goes to every attached stream or to the first.
+        fan_out: Whether a pushed message goes to every attached stream or to the one attached last.
     """
     store = SessionStore(ttl=ttl, capacity=capacity, clock=clock, fan_out=fan_out)
 
@@ -88,11 +92,13 @@ def create_mcp_session(
             return await handler(request)
         if request.method == "POST":
             return await _post(store, request, handler)
+        if request.method == "GET" and not negotiation.accepts(request.headers.get("Accept"), negotiation.EVENT_STREAM):
+            return plain(refuse(406, "Not Acceptable: a GET must take text/event-stream", null_id=True))
         session = store.find(read_session_header(request))
         if session is None:
             return reject_unknown_session()
         if request.method == "DELETE":
-            end_session(store, session)
+            store.end(session)
             return web.Response(status=204)
         cursor = read_last_event_id(request)
         return await respond(request, lambda responder: _stream(session, cursor, responder, keep_alive))
@@ -103,41 +109,48 @@ def create_mcp_session(
 async def _stream(
     session: MCPSession, cursor: str | None, responder: Responder, keep_alive: float | None
 ) -> Reply | None:
-    await stream_session(
-        session, cursor, Extended(responder, ((SESSION_ID_HEADER, session.id),)), keep_alive=keep_alive
-    )
+    headers = ((SESSION_ID_HEADER, session.id),)
+    await stream_session(session, cursor, responder, headers, keep_alive=keep_alive)
     return None
 
 
 async def _post(store: SessionStore, request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give a POST its session; one that opens a session keeps it only when it succeeds."""
-    message = parse_body(await request.read())
-    if is_modern(request.headers.get(PROTOCOL_VERSION_HEADER), message):
+    incoming = read_post(request.headers.get, await request.read())
+    if incoming.modern:
         return await handler(request)
     session = store.find(read_session_header(request))
     if session is None:
-        if not opens_session(message):
+        if not incoming.opens_session:
             return reject_unknown_session()
         return await _open(store, request, handler)
     request[MCP_SESSION] = session
     try:
-        return await handler(request)
+        return _stamped(await handler(request), session)
     finally:
         store.touch(session)
 
 
 async def _open(store: SessionStore, request: web.Request, handler: Handler) -> web.StreamResponse:
     session = store.create()
-    LiveSession(session)
+    live = LiveSession(session)
     request[MCP_SESSION] = session
     # Known before the answer leaves, since the client may use it as soon as it has read it.
     store.keep(session)
-    response = await handler(request)
-    refused = session.handshake is None and b'"error":' in (getattr(response, "body", b"") or b"")
-    if response.status != 200 or refused:
-        end_session(store, session)
-        if not response.prepared:
-            response.headers.pop(SESSION_ID_HEADER, None)
+    opened = False
+    try:
+        response = await handler(request)
+        opened = response.status == 200 and not live.refused
+    finally:
+        if not opened:
+            store.end(session)
+    return _stamped(response, session) if opened else response
+
+
+def _stamped(response: web.StreamResponse, session: MCPSession) -> web.StreamResponse:
+    """The response with the session's id; a stream under way has it already."""
+    if not response.prepared:
+        response.headers[SESSION_ID_HEADER] = session.id
     return response
 
 

@@ -1,9 +1,6 @@
 """Sessions of the handshake era over HTTP: what was agreed, what runs, and what can be sent again.
 
 Rules:
-- An id is a random UUID, minted when `initialize` has succeeded, gone after DELETE or when idle for too long.  It is
-  never taken as proof of who the caller is: a session opened by one principal is unknown to another.
-- Idle sessions are evicted lazily, when the store is next used; there is no timer.
 - Every message that a stream may lose is kept under an id that grows with each message of the session (base 36).  The
   log is bounded in number and in age.  Ids are compared by position, never as text.
 - A message that belongs to a request is kept for that request's stream only, so a resumed stream replays its own.
@@ -12,7 +9,6 @@ Rules:
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -48,6 +44,44 @@ class EventStream(Protocol):
         ...
 
 
+class MCPSessionInterface(Protocol):
+    """A session as handlers see it: something to push to."""
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        ...
+
+    def attach(self, stream: EventStream) -> None:
+        """Send what is pushed from now on to an open stream, too."""
+        ...
+
+    def detach(self, stream: EventStream) -> None:
+        """Send nothing more to a stream."""
+        ...
+
+    def push(self, message: Any) -> str:
+        """Keep a message under a fresh id, send it to the attached streams, and return the id."""
+        ...
+
+    def replay(self, after_id: str) -> list[EventStoreEntry]:
+        """The kept messages after an event, in order."""
+        ...
+
+
+class LivePart(Protocol):
+    """What a transport has under way for a session."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request runs or a stream is open."""
+        ...
+
+    def close(self) -> None:
+        """The session has ended."""
+        ...
+
+
 class MCPSession:
     """One session: attached streams and a bounded replay log.
 
@@ -57,7 +91,29 @@ class MCPSession:
         event_ttl: How long, in seconds.
         clock: The time in seconds.
         principal: Who opened it.
+        fan_out: Whether a pushed message goes to every attached stream, or to the one attached last.
+        max_bytes: How much text is kept; None: any amount.  The newest message is kept whatever its size.
+
+    Attributes:
+        handshake: What `initialize` agreed on.
+        live: What the transport has under way for it.
     """
+
+    __slots__ = (
+        "_bytes",
+        "_capacity",
+        "_clock",
+        "_count",
+        "_event_ttl",
+        "_fan_out",
+        "_log",
+        "_max_bytes",
+        "_streams",
+        "handshake",
+        "id",
+        "live",
+        "principal",
+    )
 
     def __init__(
         self,
@@ -68,18 +124,22 @@ class MCPSession:
         clock: Callable[[], float] = time.time,
         principal: object = None,
         fan_out: bool = True,
+        max_bytes: int | None = None,
     ) -> None:
         self.id = id
         self.handshake: Handshake | None = None
         self.principal = principal
+        self.live: LivePart | None = None
         self._capacity = capacity
         self._event_ttl = event_ttl
         self._clock = clock
         self._fan_out = fan_out
-        self.live: Any = None
+        self._max_bytes = max_bytes
+        # Most sessions never need these.
         self._log: dict[str, EventStoreEntry] | None = None
-        self._streams: dict[EventStream, str] | None = None
+        self._streams: dict[str, dict[EventStream, None]] | None = None
         self._count = 0
+        self._bytes = 0
 
     def push(self, message: Any, stream: str = STANDALONE) -> str:
         """Keep a message under a fresh id, send it to the attached streams, and return the id.
@@ -90,25 +150,15 @@ class MCPSession:
         """
         text = message if isinstance(message, bytes) else encode_message(message)
         event_id = self._keep(text, stream)
-        for attached, name in list((self._streams or {}).items()):
-            if name == stream:
-                attached.send_event(event_id, text)
-                if not self._fan_out:
-                    break
+        attached = self._streams.get(stream) if self._streams is not None else None
+        if attached:
+            for one in list(attached) if self._fan_out else [next(reversed(attached))]:
+                one.send_event(event_id, text)
         return event_id
 
     def mark(self, stream: str) -> str:
         """An id from which a stream can be resumed before anything has been sent on it."""
         return self._keep(b"", stream)
-
-    def _keep(self, text: bytes, stream: str) -> str:
-        self._count += 1
-        event_id = base36(self._count)
-        log = self._evicted()
-        log[event_id] = EventStoreEntry(event_id, text, self._clock(), stream)
-        while len(log) > self._capacity:
-            del log[next(iter(log))]
-        return event_id
 
     def replay(self, after_id: str) -> list[EventStoreEntry]:
         """The kept messages after `after_id`, of the same stream, in order; nothing for an id that is not kept."""
@@ -128,116 +178,50 @@ class MCPSession:
         return None if entry is None else entry.stream
 
     def attach(self, stream: EventStream, name: str = STANDALONE) -> None:
-        """Send what is pushed from now on to an open stream too."""
-        self._streams = self._streams or {}
-        self._streams[stream] = name
+        """Send what is pushed from now on to an open stream, too."""
+        if self._streams is None:
+            self._streams = {}
+        self._streams.setdefault(name, {})[stream] = None
 
-    def detach(self, stream: EventStream) -> None:
+    def detach(self, stream: EventStream, name: str = STANDALONE) -> None:
         """Send nothing more to a stream."""
-        if self._streams is not None:
-            self._streams.pop(stream, None)
+        attached = self._streams.get(name) if self._streams is not None else None
+        if attached is not None and self._streams is not None:
+            attached.pop(stream, None)
+            if not attached:
+                del self._streams[name]
+
+    def close(self) -> None:
+        """The session has ended: so does what it runs."""
+        if self.live is not None:
+            self.live.close()
+
+    def _keep(self, text: bytes, stream: str) -> str:
+        self._count += 1
+        event_id = base36(self._count)
+        log = self._evicted()
+        if self._log is None:
+            log = self._log = {}
+        log[event_id] = EventStoreEntry(event_id, text, self._clock(), stream)
+        self._bytes += len(text)
+        while len(log) > self._capacity or (
+            self._max_bytes is not None and self._bytes > self._max_bytes and len(log) > 1
+        ):
+            self._forget(log)
+        return event_id
 
     def _evicted(self) -> dict[str, EventStoreEntry]:
         """The log without what is too old."""
         log = self._log
         if log is None:
-            log = self._log = {}
+            return {}
         oldest = self._clock() - self._event_ttl
-        while log:
-            first = next(iter(log.values()))
-            if first.timestamp > oldest:
-                break
-            del log[first.id]
+        while log and next(iter(log.values())).timestamp <= oldest:
+            self._forget(log)
         return log
 
-
-class MCPSessionEntry(Struct):
-    """A session and when it was last used, in seconds."""
-
-    session: MCPSession
-    touched: float
-
-
-class SessionStore:
-    """The sessions of one endpoint, in memory.
-
-    Args:
-        ttl: Seconds without use after which a session ends; None: never.
-        capacity: How many messages each session keeps for replay.
-        limit: How many sessions there may be; None: any number.
-        clock: The time in seconds.
-    """
-
-    def __init__(
-        self,
-        *,
-        ttl: float | None = None,
-        capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
-        limit: int | None = None,
-        fan_out: bool = True,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._ttl = ttl
-        self._capacity = capacity
-        self._limit = limit
-        self._fan_out = fan_out
-        self._clock = clock
-        self._entries: dict[str, MCPSessionEntry] = {}
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def create(self, principal: object = None) -> MCPSession:
-        """A new session, not yet in the store: :meth:`keep` puts it there once `initialize` has succeeded."""
-        return MCPSession(
-            str(uuid.uuid4()), capacity=self._capacity, clock=self._clock, principal=principal, fan_out=self._fan_out
-        )
-
-    @property
-    def full(self) -> bool:
-        """Whether one more session would be too many."""
-        self._sweep()
-        return self._limit is not None and len(self._entries) >= self._limit
-
-    def keep(self, session: MCPSession) -> None:
-        """Put a session into the store."""
-        self._entries[session.id] = MCPSessionEntry(session, self._clock())
-
-    def find(self, session_id: str | None, principal: object = None) -> MCPSession | None:
-        """The session of that id, touched; None when there is none, or it is another principal's."""
-        self._sweep()
-        entry = self._entries.get(session_id) if session_id else None
-        if entry is None or entry.session.principal != principal:
-            return None
-        self._touch(entry)
-        return entry.session
-
-    def touch(self, session: MCPSession) -> None:
-        """A long request of the session has ended: it was in use all the while."""
-        entry = self._entries.get(session.id)
-        if entry is not None:
-            self._touch(entry)
-
-    def remove(self, session_id: str) -> MCPSession | None:
-        """End a session."""
-        entry = self._entries.pop(session_id, None)
-        return None if entry is None else entry.session
-
-    def _touch(self, entry: MCPSessionEntry) -> None:
-        entry.touched = self._clock()
-        # The order of the dictionary is that of use, so that sweeping ends at the first fresh one.
-        del self._entries[entry.session.id]
-        self._entries[entry.session.id] = entry
-
-    def _sweep(self) -> None:
-        if self._ttl is None:
-            return
-        oldest = self._clock() - self._ttl
-        while self._entries:
-            first = next(iter(self._entries.values()))
-            if first.touched > oldest:
-                return
-            del self._entries[first.session.id]
+    def _forget(self, log: dict[str, EventStoreEntry]) -> None:
+        self._bytes -= len(log.pop(next(iter(log))).message)
 
 
 def base36(number: int) -> str:

@@ -11,9 +11,13 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from typedmcp.core.errors import ConnectionClosed
-from typedmcp.transports.http.exchange import Reply
+from typedmcp.transports.http import negotiation
 from typedmcp.transports.http.outgoing import Responder
-from typedmcp_wire.revisions import LAST_EVENT_ID_HEADER, SESSION_ID_HEADER
+from typedmcp.transports.http.replies import Headers, Reply
+from typedmcp_wire.revisions import LAST_EVENT_ID_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER
+
+MCP_SESSION_HEADER: Final = SESSION_ID_HEADER.lower()
+MCP_PROTOCOL_VERSION_HEADER: Final = PROTOCOL_VERSION_HEADER.lower()
 
 _WATCH_SECONDS: Final = 0.25
 """How often a request that takes long looks whether its client is still there."""
@@ -28,13 +32,14 @@ class WebResponder:
         self._request = request
         self.response: web.StreamResponse | None = None
 
-    async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
+    async def begin(self, headers: Headers) -> None:
         """Send status 200 and the headers."""
-        self.response = web.StreamResponse(headers=CIMultiDict(headers))
+        response = web.StreamResponse(headers=CIMultiDict(headers))
         try:
-            await self.response.prepare(self._request)
+            await response.prepare(self._request)
         except (ConnectionResetError, RuntimeError) as error:
             raise ConnectionClosed("the client is gone") from error
+        self.response = response
 
     async def write(self, data: bytes) -> None:
         """Send bytes; raises ConnectionClosed when the client is gone."""
@@ -51,6 +56,12 @@ class WebResponder:
             await self.response.write_eof()
         return self.response
 
+    def abort(self) -> web.StreamResponse:
+        """The client is gone, or is not waited for: end the connection."""
+        if self._request.transport is not None:
+            self._request.transport.abort()
+        return self.response or web.Response(status=499, reason="Client Closed Request")
+
 
 async def respond(request: web.Request, serve: Serve) -> web.StreamResponse:
     """Aiohttp's response for what `serve` answers or streams; cancelled when the client goes away meanwhile."""
@@ -59,14 +70,14 @@ async def respond(request: web.Request, serve: Serve) -> web.StreamResponse:
     try:
         reply = await serve(responder)
     except ConnectionClosed:
-        reply = None
+        return responder.abort()
+    except asyncio.CancelledError:
+        if not watch.left:
+            raise
+        return responder.abort()
     finally:
         watch.stop()
-    if reply is not None:
-        return plain(reply)
-    if responder.response is None:
-        return web.Response(status=499, reason="Client Closed Request")
-    return await responder.end()
+    return await responder.end() if reply is None else plain(reply)
 
 
 def plain(reply: Reply) -> web.Response:
@@ -74,14 +85,24 @@ def plain(reply: Reply) -> web.Response:
     return web.Response(status=reply.status, body=reply.body or None, headers=CIMultiDict(reply.headers))
 
 
-def read_session_header(request: web.Request) -> str | None:
+def accepts_event_stream(request: web.BaseRequest) -> bool:
+    """Whether a client asks for an event stream by name; wildcards are not enough."""
+    return negotiation.names(request.headers.get("Accept"), negotiation.EVENT_STREAM)
+
+
+def read_session_header(request: web.BaseRequest) -> str | None:
     """The session id a request carries."""
-    return request.headers.get(SESSION_ID_HEADER)
+    return request.headers.get(MCP_SESSION_HEADER)
 
 
-def read_last_event_id(request: web.Request) -> str | None:
+def read_last_event_id(request: web.BaseRequest) -> str | None:
     """The id of the last event a client has seen."""
     return request.headers.get(LAST_EVENT_ID_HEADER)
+
+
+def upgrade_request_path(request: web.BaseRequest) -> str:
+    """The path a request asks for, without the query; ``/`` when it names none."""
+    return request.rel_url.raw_path or "/"
 
 
 class _Watch:
@@ -96,10 +117,12 @@ class _Watch:
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(_WATCH_SECONDS, self._look)
+        self.left = False
 
     def _look(self) -> None:
         transport = self._request.transport
         if transport is None or transport.is_closing():
+            self.left = True
             if self._task is not None:
                 self._task.cancel()
             return
@@ -108,4 +131,6 @@ class _Watch:
     def stop(self) -> None:
         """The answer is there."""
         self._timer.cancel()
+        if self.left and self._task is not None:
+            self._task.uncancel()
         self._task = None

@@ -1,0 +1,273 @@
+"""The everything server the official conformance suite drives: ``python tests/conformance/server.py --port 8000``.
+
+One endpoint, ``/mcp``, serves every revision as requests come.  Names, texts and data are the suite's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+from typing import Any
+
+from typedmcp import App, Context, ToolError, types
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+WAV = base64.b64encode(
+    b"RIFF\x26\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x80\x3e\x00\x00\x02\x00\x10\x00"
+    b"data\x02\x00\x00\x00\x00\x00"
+).decode()
+
+app = App("everything", "1.0.0", instructions="Drives the official conformance suite.")
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+@app.tool
+async def test_simple_text() -> types.TextContent:
+    """Return a text."""
+    return types.TextContent(text="This is a simple text response for testing.")
+
+
+@app.tool
+async def test_image_content() -> types.ImageContent:
+    """Return an image."""
+    return types.ImageContent(data=PNG, mime_type="image/png")
+
+
+@app.tool
+async def test_audio_content() -> types.AudioContent:
+    """Return audio."""
+    return types.AudioContent(data=WAV, mime_type="audio/wav")
+
+
+def embedded(uri: str, mime_type: str, text: str) -> types.EmbeddedResource:
+    return types.EmbeddedResource(resource=types.TextResourceContents(uri=uri, mime_type=mime_type, text=text))
+
+
+@app.tool
+async def test_embedded_resource() -> types.EmbeddedResource:
+    """Return a resource inside the result."""
+    return embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+
+
+@app.tool
+async def test_multiple_content_types() -> list[types.ContentBlock]:
+    """Return text, an image and a resource."""
+    data = json.dumps({"test": "data", "value": 123})
+    return [
+        types.TextContent(text="Multiple content types test:"),
+        types.ImageContent(data=PNG, mime_type="image/png"),
+        embedded("test://mixed-content-resource", "application/json", data),
+    ]
+
+
+@app.tool
+async def test_error_handling() -> str:
+    """Fail on purpose."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@app.tool
+async def test_tool_with_progress(context: Context) -> str:
+    """Report progress three times."""
+    for progress in (0, 50, 100):
+        context.report_progress(progress, 100, f"Completed step {progress} of 100")
+        await asyncio.sleep(0.05)
+    return "Progress is complete"
+
+
+@app.tool
+async def test_tool_with_logging(context: Context) -> str:
+    """Send three log messages."""
+    for text in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        context.log("info", text)
+        await asyncio.sleep(0.05)
+    return "Logging is complete"
+
+
+@app.tool
+async def test_logging_tool(context: Context) -> str:
+    """Log at info where the request asks for it."""
+    context.log("info", "test_logging_tool ran")
+    return "Logged where asked"
+
+
+@app.tool
+async def test_sampling(prompt: str, context: Context) -> str:
+    """Ask the client's model."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))
+    result = await context.sample([message], max_tokens=100)
+    return f"LLM response: {getattr(result.content, 'text', '')}"
+
+
+@app.tool
+async def test_elicitation(message: str, context: Context) -> str:
+    """Ask the user for a name and an address."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "username": {"type": "string", "description": "User's name"},
+            "email": {"type": "string", "description": "User's email address"},
+        },
+        "required": ["username", "email"],
+    }
+    answer = await context.elicit(message, schema)
+    return f"User response: action={answer.action}, content={json.dumps(answer.content)}"
+
+
+@app.tool
+async def test_elicitation_sep1034_defaults(context: Context) -> str:
+    """Ask with defaults of every kind."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "default": "John Doe"},
+            "age": {"type": "integer", "default": 30},
+            "score": {"type": "number", "default": 95.5},
+            "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+            "verified": {"type": "boolean", "default": True},
+        },
+        "required": [],
+    }
+    answer = await context.elicit("Please review your settings", schema)
+    return f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}"
+
+
+def titled(names: list[str], titles: list[str]) -> list[dict[str, str]]:
+    return [{"const": name, "title": title} for name, title in zip(names, titles, strict=True)]
+
+
+@app.tool
+async def test_elicitation_sep1330_enums(context: Context) -> str:
+    """Ask with choices of every kind."""
+    options, values, opts = ([f"{stem}{number}" for number in (1, 2, 3)] for stem in ("option", "value", "opt"))
+    labels = ["First Option", "Second Option", "Third Option"]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "untitledSingle": {"type": "string", "enum": options},
+            "titledSingle": {"type": "string", "oneOf": titled(values, labels)},
+            "legacyEnum": {"type": "string", "enum": opts, "enumNames": labels},
+            "untitledMulti": {"type": "array", "items": {"type": "string", "enum": options}},
+            "titledMulti": {"type": "array", "items": {"anyOf": titled(values, labels)}},
+        },
+        "required": [],
+    }
+    answer = await context.elicit("Please choose", schema)
+    return f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}"
+
+
+JSON_SCHEMA_2020_12: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+
+async def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
+    """Take arguments described by many keywords."""
+    return json.dumps(arguments)
+
+
+app.tool(json_schema_2020_12_tool, input_schema=JSON_SCHEMA_2020_12)
+
+
+# -- resources, prompts, completion ------------------------------------------------------------------------------------
+
+
+@app.resource("test://static-text", mime_type="text/plain")
+async def static_text() -> str:
+    """A text that never changes."""
+    return "This is the content of the static text resource."
+
+
+@app.resource("test://static-binary", mime_type="image/png")
+async def static_binary() -> bytes:
+    """An image that never changes."""
+    return base64.b64decode(PNG)
+
+
+@app.resource("test://watched-resource", mime_type="text/plain")
+async def watched_resource() -> str:
+    """A resource to subscribe to."""
+    return "Watched resource content"
+
+
+@app.resource("test://template/{id}/data", mime_type="application/json")
+async def template_data(id: str) -> str:  # noqa: A002 - the suite's name
+    """Data by id."""
+    return json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
+
+
+@app.prompt
+async def test_simple_prompt() -> str:
+    """A prompt without arguments."""
+    return "This is a simple prompt for testing."
+
+
+async def suggest(value: str) -> list[str]:
+    return [word for word in ("test-one", "test-two", "other") if word.startswith(value)]
+
+
+@app.prompt(complete={"arg1": suggest})
+async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """A prompt with two arguments.
+
+    Args:
+        arg1: The first one.
+        arg2: The second one.
+    """
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+def user(content: types.ContentBlock) -> types.PromptMessage:
+    return types.PromptMessage(role="user", content=content)
+
+
+@app.prompt
+async def test_prompt_with_embedded_resource(resourceUri: str) -> list[types.PromptMessage]:  # noqa: N803
+    """A prompt with a resource inside."""
+    return [
+        user(embedded(resourceUri, "text/plain", "Embedded resource content for testing.")),
+        user(types.TextContent(text="Please process the embedded resource above.")),
+    ]
+
+
+@app.prompt
+async def test_prompt_with_image() -> list[types.PromptMessage]:
+    """A prompt with an image."""
+    return [
+        user(types.ImageContent(data=PNG, mime_type="image/png")),
+        user(types.TextContent(text="Please analyze the image above.")),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8000)
+    app.run("http", port=parser.parse_args().port)
+
+
+if __name__ == "__main__":
+    main()
