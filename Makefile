@@ -15,7 +15,7 @@ CODE  := runtime codegen generated
 APART := conformance interop bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test generate check drift lint format types imports interop bench requirements clean
+.PHONY: help setup demo test generate check drift lint format types imports conformance interop bench requirements clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ types: setup ## Run mypy and pyright, both strict
 imports: setup ## Check which package may import which
 	$(BIN)/lint-imports --no-logo
 
+conformance: setup ## Run the official conformance suite against the everything server
+	$(BIN)/python -m pytest tests/conformance $(ARGS)
+
 interop: setup ## Talk to other MCP libraries, each in an environment of its own
 	$(BIN)/python -m pytest tests/interop $(ARGS)
 
@@ -70,6 +73,6 @@ requirements: setup ## Print which requirements no test names
 	@$(BIN)/python tests/requirements.py $(ARGS)
 
 clean: ## Remove environments, caches and build results
-	rm -rf tests/interop/.peers tests/bench/.peer
+	rm -rf tests/interop/.peers tests/bench/.peer tests/conformance/.suite
 	rm -rf .venv .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

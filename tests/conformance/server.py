@@ -193,6 +193,132 @@ async def json_schema_2020_12_tool(arguments: dict[str, Any]) -> str:
 app.tool(json_schema_2020_12_tool, input_schema=JSON_SCHEMA_2020_12)
 
 
+# -- input-required results of 2026-07-28 ------------------------------------------------------------------------------
+
+
+def form(message: str, **properties: str) -> types.ElicitRequest:
+    """A form with required fields, as a question of an input-required result."""
+    kinds: dict[str, Any] = {"string": types.StringSchema, "boolean": types.BooleanSchema}
+    fields = {name: kinds[kind]() for name, kind in properties.items()}
+    schema = types.ElicitRequestedSchema(properties=fields, required=list(fields))
+    return types.ElicitRequest(params=types.ElicitRequestFormParams(message=message, requested_schema=schema))
+
+
+def sampling(text: str) -> types.CreateMessageRequest:
+    message = types.SamplingMessage(role="user", content=types.TextContent(text=text))
+    return types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=[message], max_tokens=100))
+
+
+def required(state: str | None = None, **questions: Any) -> types.InputRequiredResult:
+    return types.InputRequiredResult(result_type="input_required", input_requests=questions, request_state=state)
+
+
+def entered(context: Context, key: str) -> dict[str, Any] | None:
+    """What the user entered, when it is an answer to a form at all."""
+    answer = context.input_responses.get(key)
+    return answer.content or {} if isinstance(answer, types.ElicitResult) else None
+
+
+@app.tool
+async def test_input_required_result_elicitation(context: Context) -> Any:
+    """Ask for a name."""
+    answer = entered(context, "user_name")
+    if answer is None:
+        return required(user_name=form("What is your name?", name="string"))
+    return f"Hello, {answer['name']}!"
+
+
+@app.tool
+async def test_input_required_result_sampling(context: Context) -> str:
+    """Ask the client's model."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(text="What is the capital of France?"))
+    result = await context.sample([message], max_tokens=100)
+    return f"The model says: {getattr(result.content, 'text', '')}"
+
+
+@app.tool
+async def test_input_required_result_list_roots(context: Context) -> str:
+    """Ask for the client's roots."""
+    return f"Roots: {', '.join(root.uri for root in await context.list_roots())}"
+
+
+@app.tool
+async def test_input_required_result_request_state(context: Context) -> Any:
+    """Ask, and check that the state has come back."""
+    if context.request_state != "asked" or entered(context, "confirm") is None:
+        return required("asked", confirm=form("Is it all right?", ok="boolean"))
+    return "state-ok"
+
+
+@app.tool
+async def test_input_required_result_tampered_state(context: Context) -> Any:
+    """Ask with a state that must not be changed."""
+    if context.request_state != "asked" or entered(context, "confirm") is None:
+        return required("asked", confirm=form("Is it all right?", ok="boolean"))
+    return "state-ok"
+
+
+@app.tool
+async def test_input_required_result_multiple_inputs(context: Context) -> str:
+    """Ask for three things at once."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(text="Say hello."))
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    name, greeting, roots = await asyncio.gather(
+        context.elicit("What is your name?", schema), context.sample([message], max_tokens=50), context.list_roots()
+    )
+    return f"{name.content}, {getattr(greeting.content, 'text', '')}, {len(roots)} roots"
+
+
+@app.tool
+async def test_input_required_result_multi_round(context: Context) -> Any:
+    """Ask twice, one question after the other."""
+    if context.request_state is None or (context.request_state == "1" and entered(context, "step1") is None):
+        return required("1", step1=form("What is your name?", name="string"))
+    if context.request_state == "1":
+        return required("2", step2=form("What is your favourite colour?", color="string"))
+    if entered(context, "step2") is None:
+        return required("2", step2=form("What is your favourite colour?", color="string"))
+    return "Both rounds are complete"
+
+
+@app.tool
+async def test_input_required_result_capabilities(context: Context) -> Any:
+    """Ask only what the client can answer."""
+    declared = context.client_capabilities
+    questions: dict[str, Any] = {}
+    if declared.sampling is not None:
+        questions["sample"] = sampling("Say hello.")
+    if declared.elicitation is not None:
+        questions["name"] = form("What is your name?", name="string")
+    if not questions or questions.keys() <= context.input_responses.keys():
+        return "Everything is answered"
+    return required(**questions)
+
+
+@app.prompt
+async def test_input_required_result_prompt(context: Context) -> Any:
+    """Ask before the prompt is made."""
+    answer = entered(context, "context")
+    if answer is None:
+        return required(context=form("What is it about?", context="string"))
+    return f"Use this context: {answer['context']}"
+
+
+@app.tool
+async def test_missing_capability(context: Context) -> str:
+    """Need a capability the client may not have."""
+    message = types.SamplingMessage(role="user", content=types.TextContent(text="Say hello."))
+    return str(await context.sample([message], max_tokens=10))
+
+
+@app.tool
+async def test_streaming_elicitation(context: Context) -> Any:
+    """Ask on the way."""
+    if entered(context, "name") is None:
+        return required(name=form("What is your name?", name="string"))
+    return "Asked and answered"
+
+
 # -- resources, prompts, completion ------------------------------------------------------------------------------------
 
 

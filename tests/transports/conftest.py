@@ -1,8 +1,9 @@
-"""Lets the tests import what their server scripts share with them."""
+"""Lets the tests import what they share with each other and with their server scripts."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "servers"))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "servers")]

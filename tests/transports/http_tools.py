@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -35,7 +35,7 @@ class Tools(Servicer[Context]):
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
-        self.cancelled: list[object] = []
+        self.stopped: list[object] = []
         self.ended: list[object] = []
         self.heard: list[str] = []
         self.answers: list[object] = []
@@ -50,7 +50,7 @@ class Tools(Servicer[Context]):
         try:
             text = await getattr(self, "_" + params.name)(context, **arguments)
         except asyncio.CancelledError:
-            self.cancelled.append(context.request_id)
+            self.stopped.append(context.request_id)
             raise
         self.ended.append(context.request_id)
         return types.CallToolResult(content=[types.TextContent(text=text)])
@@ -84,7 +84,7 @@ class Tools(Servicer[Context]):
         try:
             await self.go.wait()
         except asyncio.CancelledError:
-            self.cancelled.append(context.request_id)
+            self.stopped.append(context.request_id)
             await context.report_progress(9)
         return "too late"
 
@@ -118,7 +118,7 @@ class Tools(Servicer[Context]):
     async def _deep(self, context: Context, value: object) -> str:
         return "deep"
 
-    async def cancelled_notification(self, params: Any, context: Context) -> None:
+    async def cancelled(self, params: Any, context: Context) -> None:
         self.heard.append("cancelled")
 
 
@@ -330,6 +330,7 @@ class Site:
     def __init__(self, port: int, kind: str = "aiohttp") -> None:
         self.port = port
         self.kind = kind
+        self.endpoint: Any = None
         self._wires: list[Wire] = []
 
     async def connect(self) -> Wire:
@@ -465,6 +466,3 @@ def getter(headers: Mapping[str, str | None]) -> Callable[[str], str | None]:
     """Headers as an exchange reads them."""
     lowered = {name.lower(): value for name, value in headers.items()}
     return lambda name: lowered.get(name.lower())
-
-
-Ask = Callable[[], Awaitable[Answer]]

@@ -551,7 +551,8 @@ async def test_a_cancelled_handler_says_goodbye() -> None:
 @pytest.mark.parametrize("busy", [False, True])
 async def test_who_gives_no_sign_of_life_is_dropped(busy: bool) -> None:
     """Also one who reads nothing, and so holds up what is written."""
-    watched = Watched(heartbeat=0.4)
+    requests: list[web.Request] = []
+    watched = Watched(heartbeat=0.4, principal=requests.append)
     async with watched.listening() as port, talking(port) as wire:
         if busy:
             wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
@@ -567,6 +568,7 @@ async def test_who_gives_no_sign_of_life_is_dropped(busy: bool) -> None:
                 event, value = await inbox.next()
         assert "no longer answers" in str(value) or "lost" in str(value)
         await inbox.close()
+        assert requests[0].transport is None, "nothing is kept for it"
 
 
 async def test_pongs_keep_a_quiet_connection() -> None:

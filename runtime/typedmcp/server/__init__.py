@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typedmcp.server.app import App as App
+    from typedmcp.server.capabilities import MissingCapability as MissingCapability
     from typedmcp.server.context import Context as Context
+    from typedmcp.server.forms import Elicited as Elicited
     from typedmcp.server.legacy import initialize_result as initialize_result
     from typedmcp.server.server import MCPServer as MCPServer
     from typedmcp.server.tools import Tool as Tool
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "App": "typedmcp.server.app",
     "Context": "typedmcp.server.context",
+    "Elicited": "typedmcp.server.forms",
     "MCPServer": "typedmcp.server.server",
+    "MissingCapability": "typedmcp.server.capabilities",
     "Tool": "typedmcp.server.tools",
     "ToolCall": "typedmcp.server.tools",
     "ToolManager": "typedmcp.server.tools",
@@ -35,7 +39,9 @@ _HOMES = {
 __all__ = [
     "App",
     "Context",
+    "Elicited",
     "MCPServer",
+    "MissingCapability",
     "Tool",
     "ToolCall",
     "ToolManager",

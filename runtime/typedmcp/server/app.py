@@ -34,6 +34,9 @@ class App:
         protocol_versions: The revisions to serve; by default every one.
         max_workers: How many plain (not async) functions may run at once, each in a thread of its own.
         page_size: How many entries a page of a list has.  The default is large, since many clients read one page only.
+        state_keys: Fernet keys that seal the state of questions to clients of 2026-07-28, the newest first; processes
+            that serve the same clients share them.  By default a random one, good for this process.
+        state_lifetime: Seconds a client has to answer such a question.
 
     Example:
         ::
@@ -59,6 +62,8 @@ class App:
         protocol_versions: Sequence[str] | None = None,
         max_workers: int = DEFAULT_WORKERS,
         page_size: int = DEFAULT_PAGE_SIZE,
+        state_keys: Sequence[str | bytes] | None = None,
+        state_lifetime: float = 600.0,
     ) -> None:
         if max_workers < 1 or page_size < 1:
             raise UsageError("max_workers and page_size must be at least 1")
@@ -73,6 +78,8 @@ class App:
             protocol_versions=protocol_versions,
             servicer=self._servicer,
             strict=True,
+            state_keys=state_keys,
+            state_lifetime=state_lifetime,
         )
 
     @property

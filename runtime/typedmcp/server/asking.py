@@ -128,10 +128,9 @@ def _too_old(what: str, context: Context) -> str:
 
 async def _ask(context: Context, method: Method[Any, Any], params: object, timeout: float | None, kind: type[T]) -> T:
     if context.is_modern:
-        raise UsageError(
-            f"{method.name} needs a client of the handshake era for now; "
-            "clients of 2026-07-28 are asked by an InputRequiredResult that the handler returns"
-        )
+        from typedmcp.server.rounds import rounds_of
+
+        return await rounds_of(context).ask(method, params, kind)
     if context.finished:
         raise UsageError(f"{method.name}: the request is answered already; ask while it is served")
     request = getattr(context.peer, "request", None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Awaitable, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Protocol
 
 from typedmcp.core.errors import UsageError
+from typedmcp.server.questions import Questions
 from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, MCP_PROTOCOL_VERSION
 from typedmcp_wire.types.base import ClientCapabilities, Implementation
 from typedmcp_wire.types.lifecycle import ProgressNotificationParams
@@ -17,22 +18,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from typedmcp.core.connection import Handshake
-    from typedmcp.server.forms import Elicited
+    from typedmcp.server.rounds import Rounds
+    from typedmcp.server.sealing import StateSeal
     from typedmcp_wire.types.base import LoggingLevel
-    from typedmcp_wire.types.roots import Root
-    from typedmcp_wire.types.sampling import CreateMessageResult, ModelPreferences, SamplingMessage
-    from typedmcp_wire.types.tools import Tool, ToolChoice
 
 logger = logging.getLogger("typedmcp")
-
-T = TypeVar("T")
-Answer: TypeAlias = Coroutine[Any, Any, T]
-"""What is awaited for the answer of a client."""
-
-HUMAN_TIMEOUT = 600.0
-"""Seconds a question waits when a person may have to answer it."""
-ROOTS_TIMEOUT = 30.0
-"""Seconds a question waits that a program answers."""
 
 LEVELS: tuple[LoggingLevel, ...] = (
     "debug",
@@ -72,7 +62,14 @@ class Peer(Protocol):
         ...
 
 
-class Context:
+class InputNeeded(BaseException):
+    """Unwinds a handler whose questions are the client's to answer first.
+
+    Not an Exception: a handler's own ``except Exception`` must not take it for a failure.
+    """
+
+
+class Context(Questions):
     """One request as its handler sees it.
 
     Attributes:
@@ -99,7 +96,9 @@ class Context:
         "principal",
         "progress_token",
         "request_id",
+        "retry",
         "revision",
+        "rounds",
     )
 
     def __init__(
@@ -120,7 +119,7 @@ class Context:
         self.method = method
         self.client_info = client_info
         self.client_capabilities = client_capabilities
-        self.log_level = log_level
+        self.log_level: LoggingLevel | None = log_level
         self.progress_token = progress_token
         self.meta = meta
         self.principal = None if peer is None else peer.principal
@@ -128,6 +127,9 @@ class Context:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._progress: float | None = None
         self._finished = False
+        # How a modern request is sent again with answers, and what has been asked; see typedmcp.server.rounds.
+        self.retry: tuple[Callable[[], StateSeal], Any] | None = None
+        self.rounds: Rounds | None = None
 
     @classmethod
     def for_notification(cls, method: str, handshake: Handshake | None, peer: Peer | None) -> Context:
@@ -143,6 +145,16 @@ class Context:
             meta=None,
             peer=peer,
         )
+
+    @property
+    def input_responses(self) -> dict[str, Any]:
+        """The answers a client of 2026-07-28 sent along, by key; for handlers that ask by hand."""
+        return {} if self.retry is None else self.retry[1].input_responses or {}
+
+    @property
+    def request_state(self) -> str | None:
+        """The state of an input-required result that a handler returned by hand, given back unchanged."""
+        return None if self.rounds is None else self.rounds.own
 
     @property
     def is_modern(self) -> bool:
@@ -211,126 +223,6 @@ class Context:
         handshake: Handshake | None = getattr(self._peer, "handshake", None)
         if handshake is not None:
             handshake.log_level = level
-
-    # -- asking the client -----------------------------------------------------------------------------------------
-
-    @overload
-    def elicit(self, message: str, schema: type[T], *, timeout: float | None = ...) -> Answer[Elicited[T]]: ...
-    @overload
-    def elicit(
-        self, message: str, schema: dict[str, Any], *, timeout: float | None = ...
-    ) -> Answer[Elicited[dict[str, Any]]]: ...
-    def elicit(self, message: str, schema: Any, *, timeout: float | None = HUMAN_TIMEOUT) -> Answer[Elicited[Any]]:
-        """Ask the user to fill in a form.  Never ask for secrets so; see :meth:`elicit_url`.
-
-        Args:
-            message: What is asked for.
-            schema: A dataclass, struct or TypedDict with plain fields, or a raw JSON Schema of that kind.
-            timeout: Seconds to wait; None: as long as the request lives.
-
-        Returns:
-            What the user did and, accepted, what was entered: checked, and an instance of `schema` when that is a type.
-
-        Raises:
-            MissingCapability: the client did not declare ``elicitation`` by form, or its revision lacks it.
-            UsageError: the form has fields the client's revision does not know.
-            InvalidResult: the answer does not fit the form.
-            MCPError: the client answered with an error.
-            RequestTimeout: nobody answered in time.
-        """
-        return self._asking().elicit(self, message, schema, timeout)
-
-    def elicit_url(
-        self,
-        message: str,
-        url: str,
-        elicitation_id: str | None = None,
-        *,
-        timeout: float | None = HUMAN_TIMEOUT,
-    ) -> Answer[Elicited[None]]:
-        """Ask the user to visit a page, for what must not pass through the client.
-
-        "accept" means that the user agreed to go there, not that anything has been done there.
-
-        Args:
-            message: Why.
-            url: The page, as a rule https; without secrets or personal data in it.
-            elicitation_id: What names this question, unique within the server; made up when left out.
-            timeout: Seconds to wait; None: as long as the request lives.
-
-        Raises:
-            MissingCapability: the client did not declare ``elicitation.url``, or its revision lacks it.
-        """
-        return self._asking().elicit_url(self, message, url, elicitation_id, timeout)
-
-    def sample(
-        self,
-        messages: str | SamplingMessage | Sequence[str | SamplingMessage],
-        *,
-        max_tokens: int,
-        system_prompt: str | None = None,
-        model_preferences: ModelPreferences | None = None,
-        temperature: float | None = None,
-        stop_sequences: list[str] | None = None,
-        include_context: Literal["allServers", "none", "thisServer"] | None = None,
-        metadata: dict[str, Any] | None = None,
-        tools: list[Tool] | None = None,
-        tool_choice: ToolChoice | None = None,
-        timeout: float | None = HUMAN_TIMEOUT,
-    ) -> Answer[CreateMessageResult]:
-        """Have the client's model continue a conversation.
-
-        Args:
-            messages: The conversation; text alone is the user's.
-            max_tokens: The most tokens to make.
-            tools: Tools the model may use; running them, and sampling again with their results, is the handler's part.
-            timeout: Seconds to wait; None: as long as the request lives.
-
-        Raises:
-            MissingCapability: the client did not declare ``sampling``, or what it needs below it (``tools``,
-                ``context``).
-            UsageError: its revision cannot carry the messages, or their order is not allowed.
-        """
-        return self._asking().sample(
-            self,
-            messages,
-            max_tokens=max_tokens,
-            system_prompt=system_prompt,
-            model_preferences=model_preferences,
-            temperature=temperature,
-            stop_sequences=stop_sequences,
-            include_context=include_context,
-            metadata=metadata,
-            tools=tools,
-            tool_choice=tool_choice,
-            timeout=timeout,
-        )
-
-    def list_roots(self, *, timeout: float | None = ROOTS_TIMEOUT) -> Answer[list[Root]]:
-        """The directories and files the client lets the server work on.
-
-        Raises:
-            MissingCapability: the client did not declare ``roots``.
-        """
-        return self._asking().list_roots(self, timeout)
-
-    def _asking(self) -> Any:
-        """The module behind these methods, loaded when first used.
-
-        Raises:
-            UsageError: the handler is a plain function, which has no way to wait for an answer.
-        """
-        import asyncio
-
-        from typedmcp.server import asking
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            raise UsageError("only an async function can ask the client: make it async def and await this") from None
-        return asking
-
-    # -- the request's end -----------------------------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:

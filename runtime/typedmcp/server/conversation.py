@@ -48,8 +48,7 @@ def _message(value: Any) -> SamplingMessage:
 
 def blocks_of(message: SamplingMessage) -> list[Any]:
     """The blocks of a message, whether it holds one or a list."""
-    content: Any = message.content
-    return list(cast("list[Any]", content)) if isinstance(content, list) else [content]
+    return [*message.content] if isinstance(message.content, list) else [message.content]
 
 
 def _carried(message: SamplingMessage, revision: str) -> SamplingMessage:

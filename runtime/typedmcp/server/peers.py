@@ -41,13 +41,15 @@ class StandingPeer(Protocol):
 class _Known:
     """What is kept of one client."""
 
-    __slots__ = ("declared", "loop", "pending", "watched")
+    __slots__ = ("declared", "loop", "pending", "waking", "watched")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.declared: frozenset[str] = frozenset()
         self.watched: dict[str, str] = {}
         """Normal form of an address to the address as the client wrote it."""
+        self.waking = False
+        """Whether what is pending will be sent in the loop's next turn."""
         self.pending: dict[tuple[str, str], None] = {}
 
 
@@ -84,7 +86,8 @@ class Peers:
         """A client ends a subscription; one it does not have is no error."""
         known = self._meet(peer)
         if known is not None:
-            known.watched.pop(key, None)
+            with self._lock:
+                known.pending.pop((RESOURCE_UPDATED, known.watched.pop(key, "")), None)
 
     def list_changed(self, method: str) -> None:
         """Tell every client that was promised it that a list has changed."""
@@ -115,15 +118,15 @@ class Peers:
 
     def _tell(self, peer: StandingPeer, known: _Known, message: tuple[str, str]) -> None:
         with self._lock:
-            first = not known.pending
+            asleep, known.waking = not known.waking, True
             known.pending[message] = None
-        if first:
+        if asleep:
             with contextlib.suppress(RuntimeError):  # the client's loop has ended
                 known.loop.call_soon_threadsafe(self._flush, weakref.ref(peer), known)
 
     def _flush(self, reference: weakref.ref[StandingPeer], known: _Known) -> None:
         with self._lock:
-            pending, known.pending = known.pending, {}
+            pending, known.pending, known.waking = known.pending, {}, False
         peer = reference()
         if peer is None or peer.handshake is None or not peer.handshake.initialized:
             return

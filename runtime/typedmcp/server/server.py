@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -31,7 +31,7 @@ from typedmcp.core.jsonrpc import (
 )
 from typedmcp.core.narrow import is_object
 from typedmcp.core.validation import explain_data
-from typedmcp.server.context import Context
+from typedmcp.server.context import Context, InputNeeded
 from typedmcp.server.legacy import LegacyEra, requested_version
 from typedmcp.server.modern import DEFAULT_CACHE_SCOPE, DEFAULT_TTL_MS, ModernEra
 from typedmcp.server.servicers import ToolServicer, modern_capabilities, overrides, served_capabilities
@@ -51,8 +51,13 @@ from typedmcp_wire.revisions import (
 )
 from typedmcp_wire.servicer import MethodNotImplemented, Servicer
 from typedmcp_wire.types.base import Implementation, ServerCapabilities
+from typedmcp_wire.types.input import InputRequiredResult
 from typedmcp_wire.types.jsonrpc import RequestParams
 from typedmcp_wire.types.lifecycle import DiscoverResult
+
+if TYPE_CHECKING:
+    from typedmcp.server.rounds import Rounds
+    from typedmcp.server.sealing import StateSeal
 
 logger = logging.getLogger("typedmcp")
 
@@ -90,6 +95,9 @@ class MCPServer:
         instructions: How to use the server, for the model.
         protocol_versions: The revisions to serve; by default every one.
         strict: Refuse what a lenient server lets pass: malformed handshakes, requests before one.
+        state_keys: Fernet keys that seal the state of questions to clients of 2026-07-28, the newest first; processes
+            that serve the same clients share them.  By default a random one, good for this process.
+        state_lifetime: Seconds a client has to answer such a question.
         on: Listeners for the ``request`` event, called with (method, id or None).
         error: Called with (exception, event) when a listener fails.
     """
@@ -106,6 +114,8 @@ class MCPServer:
         instructions: str | None = None,
         protocol_versions: Sequence[str] | None = None,
         strict: bool = False,
+        state_keys: Sequence[str | bytes] | None = None,
+        state_lifetime: float = 600.0,
         on: Mapping[str, Listener] | None = None,
         error: ErrorHandler | None = None,
     ) -> None:
@@ -118,6 +128,8 @@ class MCPServer:
         self._description = description
         self._instructions = instructions
         self._strict = strict
+        self._state_options = state_keys, state_lifetime
+        self._seal: StateSeal | None = None
         self._versions = versions
         self._servicer = servicer or ToolServicer(tools or ToolManager(), strict=strict)
         info = Implementation(name=name, version=version, title=title, description=description)
@@ -183,6 +195,8 @@ class MCPServer:
                 return JSONRPCResponse(id=request_id, result=self._initialize(request, request_id, context))
             era, entry, params, opened = self._open(request, request_id, context)
             result = await entry.call(params, opened)
+            if type(result) is InputRequiredResult:
+                result = open_rounds(opened).by_hand(result)
             return JSONRPCResponse(id=request_id, result=era.finish(result, opened, entry.method))
         except MCPError as error:
             return _failed(request_id, error.code, error.message, error.data)
@@ -193,6 +207,11 @@ class MCPServer:
         except Exception:
             logger.exception("%s failed", request.method)
             return _failed(request_id, INTERNAL_ERROR, "Internal error")
+        except InputNeeded:
+            assert opened is not None
+            assert opened.rounds is not None
+            result = self._modern.finish(opened.rounds.result(), opened, METHODS[request.method])
+            return JSONRPCResponse(id=request_id, result=result)
         finally:
             if opened is not None:
                 opened.finish()
@@ -255,6 +274,10 @@ class MCPServer:
         legacy = self._legacy
         if legacy is None or (meta is not None and PROTOCOL_VERSION_KEY in meta):
             context = self._modern.open(meta or {}, request_id, request.method, entry.method, peer)
+            if entry.method.asks:
+                context.retry = self._state_seal, params
+                if params.request_state is not None:
+                    open_rounds(context)
             return self._modern, entry, params, context
         if entry.modern_only and getattr(peer, "handshake", None) is None:
             # A method only the modern era has, without the envelope that era demands: this always raises.
@@ -277,6 +300,15 @@ class MCPServer:
         if meta is None or PROTOCOL_VERSION_KEY not in meta:
             raise self._modern.unsupported(requested_version(raw))
         return self._modern.open(meta, request_id, "initialize", INITIALIZE, peer)
+
+    def _state_seal(self) -> StateSeal:
+        """What seals the state of unfinished requests; made for the first question, which most servers never ask."""
+        if self._seal is None:
+            from typedmcp.server.sealing import StateSeal
+
+            keys, lifetime = self._state_options
+            self._seal = StateSeal(keys, lifetime=lifetime)
+        return self._seal
 
     def _unknown(self, request: JSONRPCRequest, request_id: int | str, raw: Any, peer: Any) -> Exception:
         """The error for a method nobody has, after the checks that come before the method."""
@@ -385,6 +417,13 @@ class MCPServer:
             logger.warning("ignored a malformed %s: %s", notification.method, error)
         except Exception:
             logger.exception("the hook for %s failed", notification.method)
+
+
+def open_rounds(context: Context) -> Rounds:
+    """The questions of a request; loaded late, since most servers never ask."""
+    from typedmcp.server.rounds import rounds_of
+
+    return rounds_of(context)
 
 
 def _versions(wanted: Sequence[str] | None) -> tuple[str, ...]:
