@@ -163,7 +163,8 @@ async def test_defaults_and_bounds_of_a_type(revision: str) -> None:
 
     assert fields == {
         "name": {
-            "type": "string", "title": "Name", "description": "Yours", "minLength": 1, "maxLength": 9, **default("John Doe"),
+            "type": "string", "title": "Name", "description": "Yours", "minLength": 1, "maxLength": 9,
+            **default("John Doe"),
         },
         "age": {"type": "integer", "minimum": 0, **default(30)},
         "score": {"type": "number", **default(95.5)},
@@ -195,7 +196,7 @@ async def test_choices_of_several_values_from_a_type() -> None:
     peer = Asking(lambda context: context.elicit("?", Choices))
     params = await peer.asked({"action": "accept", "content": {"colours": ["red"], "statuses": ["active"]}})
     fields = params["requestedSchema"]["properties"]
-    assert fields["colours"] == {"type": "array", "items": {"type": "string", "enum": ["blue", "red"]}}
+    assert fields["colours"] == {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}}
     assert fields["statuses"] == {"type": "array", "items": {"type": "string", "enum": ["active", "inactive"]}}
     assert peer.outcome.content == {"colours": ["red"], "statuses": [Status.ACTIVE]}
 

@@ -59,7 +59,7 @@ def _lacking(kind: type[Struct], revision: str) -> tuple[FieldInfo, ...]:
 
 def _may_lack(hint: Any, revision: str, seen: set[Any]) -> bool:
     """Whether a value of that type can hold a struct with a field that a revision does not have."""
-    if isinstance(hint, type) and issubclass(hint, Struct):
+    if isinstance(hint, type) and issubclass(cast("type[Any]", hint), Struct):
         if hint in seen:
             return False
         below = {*seen, hint}

@@ -9,9 +9,10 @@ Rules:
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
-from functools import cache
-from typing import Any, Generic, Literal, TypeVar
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -61,6 +62,9 @@ class Form(Struct, frozen=True, eq=False):
         Raises:
             UsageError: that revision has no such form; the text says which field.
         """
+        untyped = [name for name, field in self.schema.get("properties", {}).items() if "type" not in field]
+        if untyped:
+            raise UsageError(f"fields of a form say their type; these do not: {untyped}")
         try:
             form = convert(self.schema, ElicitRequestedSchema)
         except msgspec.ValidationError as error:
@@ -108,12 +112,12 @@ def _raw_form(schema: dict[str, Any]) -> Form:
     return Form(schema, read)
 
 
-@cache
+@lru_cache(maxsize=256)  # bounded, since a type may be made anew with every call
 def _typed_form(kind: Any) -> Form:
     label = getattr(kind, "__name__", repr(kind))
     try:
-        schema = object_schema(kind)
-    except TypeError as error:
+        schema, hints = object_schema(kind), get_type_hints(kind)
+    except (TypeError, NameError) as error:
         raise UsageError(f"{label} has no JSON form: {error}") from error
     if schema.get("type") != "object" or "properties" not in schema:
         raise UsageError(f"{label} is no form; use a dataclass, a struct or a TypedDict with fields")
@@ -122,6 +126,8 @@ def _typed_form(kind: Any) -> Form:
         name: _field(member, schema.get("$defs", {}), f"{label}.{name}", name in required)
         for name, member in schema["properties"].items()
     }
+    for name, hint in hints.items():
+        _order(fields.get(name, {}), _choices(hint))
     form: dict[str, Any] = {"type": "object", "properties": fields}
 
     def read(content: dict[str, Any]) -> Any:
@@ -162,6 +168,22 @@ def _field(member: dict[str, Any], definitions: dict[str, Any], label: str, requ
     if kind == "array" and not member["items"].keys() & {"enum", "anyOf"}:
         raise UsageError(f"{label}: a list in a form is a choice of several values: annotate its items with a Literal")
     return member
+
+
+def _choices(hint: Any) -> list[Any]:
+    """The values of the Literal or enum within an annotation, in the order written."""
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return [member.value for member in hint]
+    if get_origin(hint) is Literal:
+        return list(get_args(hint))
+    return [value for argument in get_args(hint) for value in _choices(argument)]
+
+
+def _order(field: dict[str, Any], choices: list[Any]) -> None:
+    """Put the choices of a field into the order in which people are to see them; JSON Schema has none."""
+    holder = field.get("items", field)
+    if "enum" in holder and sorted(holder["enum"]) == sorted(choices):
+        holder["enum"] = choices
 
 
 def _resolved(member: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def rounds_of(context: Context) -> Rounds:
             raise UsageError(f"{context.method} cannot ask the client; tools, prompts and resources can")
         make_seal, params = retry
         seal = make_seal()
-        target = getattr(params, "name", None) or getattr(params, "uri", "")
-        arguments = getattr(params, "arguments", None) or {}
+        target = str(getattr(params, "name", None) or getattr(params, "uri", ""))
+        arguments: object = getattr(params, "arguments", None) or {}
         context.rounds = Rounds(seal, Binding.of(context.principal, context.method, target, arguments), params)
     return context.rounds
