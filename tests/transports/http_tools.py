@@ -1,4 +1,4 @@
-"""What the tests of HTTP share: a server whose tools can be watched, listeners on free ports, and a client made of bytes.
+"""What the tests of HTTP share: a server whose tools can be watched, free ports, and a client made of bytes.
 
 A client of the library would hide what is on the wire; here every header and every byte can be seen and chosen.
 """
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import pytest
+import uvicorn
 from aiohttp import web
 
 from typedmcp.core.errors import ConnectionClosed
@@ -400,7 +400,6 @@ async def serving(app: web.Application, **options: Any) -> AsyncIterator[Site]:
 @asynccontextmanager
 async def serving_asgi(app: Any, http: str = "httptools", **options: Any) -> AsyncIterator[Site]:
     """An ASGI application under uvicorn on a free port."""
-    uvicorn = pytest.importorskip("uvicorn")
     options.setdefault("timeout_graceful_shutdown", 1)
     config = uvicorn.Config(
         app, port=0, http=http, ws="none", loop="none", lifespan="on", log_level="warning", access_log=False, **options
@@ -425,7 +424,7 @@ async def serving_asgi(app: Any, http: str = "httptools", **options: Any) -> Asy
 async def until(condition: Callable[[], object], patience: float = PATIENCE) -> None:
     """Wait until something is so."""
     async with asyncio.timeout(patience):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the conditions are of all kinds
             await asyncio.sleep(0.005)
 
 

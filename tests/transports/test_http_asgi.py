@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from http_tools import (
     tool,
     until,
 )
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from typedmcp.transports.asgi import create_asgi_app, read_body
 
@@ -121,10 +125,8 @@ async def test_a_slow_reader_loses_its_stream(kind: str, caplog: pytest.LogCaptu
 @pytest.mark.parametrize("mount", ["/svc/a", ""])
 async def test_mounted_in_starlette(mount: str) -> None:
     """F056, F057: below a prefix, with and without a slash, and no path is announced."""
-    applications = pytest.importorskip("starlette.applications")
-    routing = pytest.importorskip("starlette.routing")
     inner = create_asgi_app(make())
-    outer = applications.Starlette(routes=[routing.Mount(mount, app=inner)])
+    outer = Starlette(routes=[Mount(mount, app=inner)])
     message = modern(tool("add"))
     async with serving_asgi(outer) as site:
         for path in (f"{mount}/mcp", f"{mount}/mcp/", f"{mount}/") if mount else ("/mcp", "/mcp/"):
@@ -256,35 +258,45 @@ def free_port() -> int:
         return port
 
 
-@contextmanager
-def other_server(name: str, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+@asynccontextmanager
+async def other_server(name: str, folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, Site]]:
+    """What a server's application prints, and where it listens."""
     pytest.importorskip(name)
     (folder / "served_app.py").write_text(SCRIPT.format(here=str(Path(__file__).parent)))
     port = free_port()
-    command = [sys.executable, *(part.format(port=port) for part in COMMANDS[name])]
-    child = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    command = [part.format(port=port) for part in COMMANDS[name]]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, *command, cwd=folder, stdout=asyncio.subprocess.PIPE, start_new_session=True
+    )
+    assert child.stdout is not None
+    site = Site(port, name)
     try:
-        for _ in range(400):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield child, port
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    (await site.connect()).drop()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+        yield child.stdout, site
     finally:
-        child.terminate()
+        site.close()
+        # The server and its workers.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGTERM)
         try:
-            child.communicate(timeout=20)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.communicate()
+            async with asyncio.timeout(10):
+                await child.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            await child.wait()
 
 
 @pytest.mark.req("M-137", "M-096", "H-029")
 @pytest.mark.parametrize("name", ["hypercorn", "granian", "uvicorn"])
 async def test_under_other_servers(name: str, tmp_path: Path) -> None:
-    with other_server(name, tmp_path) as (child, port):
-        site = Site(port, name)
+    async with other_server(name, tmp_path) as (printed, site):
         assert (await site.ask_modern(tool("add"))).text == "3"
         answer = await site.ask_modern(tool("quick", token=1))
         assert [m.get("id") for m in answer.messages] == [None, None, 1]
@@ -293,16 +305,21 @@ async def test_under_other_servers(name: str, tmp_path: Path) -> None:
         listening = await site.listen(session)
         listening.drop()
         assert (await site.ask(None, session, method="DELETE")).status == 204
-        assert child.stdout is not None
-        loop = asyncio.get_running_loop()
         message = modern(tool("wait"))
         wire = await site.connect()
         wire.send(message, modern_headers(message, Accept="application/json"))
-        assert await loop.run_in_executor(None, child.stdout.readline) == b"begun\n"
+
+        async def line() -> str:
+            async with asyncio.timeout(10):
+                while True:  # servers print lines of their own
+                    text = (await printed.readline()).decode().strip()
+                    if text in ("begun", "stopped"):
+                        return text
+                    assert text, "the server has ended"
+
+        assert await line() == "begun"
         wire.drop()
-        async with asyncio.timeout(10):
-            assert await loop.run_in_executor(None, child.stdout.readline) == b"stopped\n"
-        site.close()
+        assert await line() == "stopped"
 
 
 def test_the_application_needs_no_web_framework() -> None:

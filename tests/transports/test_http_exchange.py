@@ -618,8 +618,8 @@ async def test_shutting_down_cancels_what_nobody_waits_for() -> None:
     await tools.begun.wait()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    exchange.shut_down()
-    await until(lambda: tools.stopped == [1])
+    await exchange.shut_down()
+    assert tools.stopped == [1]
 
 
 # -- a stream by itself ------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class ASGIApp:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
-                self.endpoint.close()
+                await self.endpoint.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 

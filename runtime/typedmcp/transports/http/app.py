@@ -111,7 +111,7 @@ def create_app(
         endpoint.stop()
 
     async def close(_: web.Application) -> None:
-        endpoint.close()
+        await endpoint.close()
 
     app = web.Application(client_max_size=max_body)
     app[ENDPOINT] = endpoint

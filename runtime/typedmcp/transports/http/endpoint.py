@@ -112,12 +112,12 @@ class Endpoint:
             if isinstance(session.live, LiveSession):
                 session.live.end_listening()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all sessions, and cancel what still runs."""
         self._stopping = True
         for session in self.sessions:
             self.sessions.end(session)
-        self._exchange.shut_down()
+        await self._exchange.shut_down()
 
     async def _route(self, method: str, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
         if method == "POST":

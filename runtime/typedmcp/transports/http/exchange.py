@@ -121,9 +121,9 @@ class Exchange:
         known = revision is None or revision in self.revisions
         return Reply(202) if known else refuse(400, "Unsupported protocol version")
 
-    def shut_down(self) -> None:
-        """Cancel the requests that run without anybody waiting for them, and those of the handshake era with them."""
-        self._handshake.shut_down()
+    async def shut_down(self) -> None:
+        """Cancel the requests of the handshake era, which do not end with whoever waits for them."""
+        await self._handshake.shut_down()
 
     def _media(self, get: Get) -> Reply | None:
         if not (_takes_json(get) or negotiation.accepts(get("Accept"), negotiation.EVENT_STREAM)):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
@@ -32,6 +32,8 @@ from typedmcp.transports.sse import encode_event
 from typedmcp_wire.revisions import ASSUMED_PROTOCOL_VERSION, HANDSHAKE_REVISIONS, INTERNAL_ERROR, INVALID_REQUEST
 
 logger = logging.getLogger("typedmcp")
+
+_LAST_MOMENT: Final = 1.0
 
 Deliver = Callable[[JSONRPCResponse | None], None]
 """Takes the answer of a request, or None when it was withdrawn."""
@@ -66,10 +68,13 @@ class HandshakePosts:
         self._assumed = ASSUMED_PROTOCOL_VERSION if strict else newest
         self._running: set[asyncio.Task[Any]] = set()
 
-    def shut_down(self) -> None:
-        """Cancel what runs, whoever waits for it."""
-        for task in list(self._running):
+    async def shut_down(self) -> None:
+        """Cancel what runs, whoever waits for it, and give it a moment to end."""
+        running = list(self._running)
+        for task in running:
             task.cancel()
+        if running:
+            await asyncio.wait(running, timeout=_LAST_MOMENT)
 
     # -- one message -----------------------------------------------------------------------------------------------
 
