@@ -70,7 +70,7 @@ def test_opening(talk: Talk) -> None:
     # A client that adopts a revision without asking knows nothing else of the server.
     if talk.mode != MODERN:
         assert talk.saw["server"] == {"name": "calculator", "version": "1.0.0"}
-        assert talk.saw["capabilities"].keys() == {"tools", "resources"}
+        assert talk.saw["capabilities"].keys() == {"tools", "resources", "logging"}
         assert talk.saw["instructions"] == "Does sums."
 
 
