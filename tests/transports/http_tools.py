@@ -438,6 +438,7 @@ class FakeResponder:
         self.headers: dict[str, str] | None = None
         self.written = b""
         self.gone = False
+        self.task = asyncio.current_task()
         self.slow: asyncio.Event | None = None
 
     async def begin(self, headers: tuple[tuple[str, str], ...]) -> None:
@@ -451,6 +452,10 @@ class FakeResponder:
         if self.gone:
             raise ConnectionClosed("gone")
         self.written += data
+
+    def cancel(self) -> None:
+        assert self.task is not None
+        self.task.cancel()
 
     @property
     def events(self) -> list[Event]:

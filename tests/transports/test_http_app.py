@@ -186,8 +186,17 @@ async def test_who_calls_is_told_by_the_application() -> None:
 
     async with safe(identify=identify) as site:
         assert (await site.ask_modern(tool("whoami"), Authorization="ann")).text == f"ann {LATEST}"
-        refused = await site.ask_modern(tool("whoami"))
+        refused = await site.ask_modern(tool("whoami"), Origin="http://localhost:3000")
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.headers["access-control-allow-origin"] == "http://localhost:3000"
+        assert "WWW-Authenticate" in refused.headers["access-control-expose-headers"]
+
+    async def look_up(request: web.Request) -> str:
+        await asyncio.sleep(0)
+        return "looked up"
+
+    async with safe(identify=look_up) as site:
+        assert (await site.ask_modern(tool("whoami"))).text == f"looked up {LATEST}"
 
 
 @pytest.mark.req("M-022", "M-023", "M-051", "M-050")
@@ -202,6 +211,19 @@ async def test_one_connection_carries_both_eras_and_many_conversations() -> None
             for session in sessions:
                 wire.send(tool("whoami"), session)
                 assert (await wire.answer()).text == f"None {session['MCP-Protocol-Version']}"
+
+
+async def test_a_body_that_breaks_off_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    async with safe() as site:
+        for body in (b"", b'{"jsonrpc"'):
+            wire = await site.connect()
+            wire.send(raw=body, headers={"Content-Length": "1000"})
+            await asyncio.sleep(0.05)
+            wire.drop()
+        await asyncio.sleep(0.05)
+        assert (await site.ask_modern(tool("add"))).status == 200
+        assert site.endpoint.open == 0
+    assert caplog.text == ""
 
 
 # -- slow readers ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,8 @@ from http_tools import (
     tool,
     until,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 from transport_fakes import FakeServer
 
 from typedmcp.core.errors import ConnectionClosed
@@ -311,6 +313,79 @@ async def test_a_batch_is_no_message_of_2026_07_28() -> None:
     for exchange in (safe(), safe(protocol_versions=(LATEST,))):
         reply = await whole(exchange, [modern(request())], {"MCP-Protocol-Version": LATEST})
         assert (reply.status, code(reply)) == (400, -32600)
+
+
+# -- whatever comes ----------------------------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+ENVELOPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | VALUES,
+        "id": st.integers() | st.text() | VALUES,
+        "method": st.sampled_from(["initialize", "tools/call", "tools/list", "notifications/cancelled", "ping"])
+        | VALUES,
+        "params": st.fixed_dictionaries(
+            {},
+            optional={
+                "_meta": st.fixed_dictionaries(
+                    {},
+                    optional={
+                        PREFIX + "protocolVersion": st.sampled_from([LATEST, "2025-06-18"]) | VALUES,
+                        PREFIX + "clientCapabilities": st.just({}) | VALUES,
+                        "progressToken": VALUES,
+                    },
+                )
+                | VALUES,
+                "name": st.just("add") | VALUES,
+                "arguments": VALUES,
+            },
+        )
+        | VALUES,
+        "result": VALUES,
+        "error": VALUES,
+    },
+)
+BODIES = st.binary() | st.one_of(ENVELOPES, st.lists(ENVELOPES, max_size=3), VALUES).map(
+    lambda value: json.dumps(value).encode()
+)
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "MCP-Protocol-Version": st.sampled_from([LATEST, "2025-03-26", "2025-11-25"]) | st.text(),
+        "Mcp-Method": st.sampled_from(["tools/call", "tools/list"]) | st.text(),
+        "Mcp-Name": st.just("add") | st.text(),
+        "Accept": st.sampled_from([BOTH, "application/json", "text/event-stream"]) | st.text(),
+        "Content-Type": st.just("application/json") | st.text(),
+    },
+)
+
+
+@pytest.mark.req("M-026", "M-010")
+@given(BODIES, HEADERS, st.booleans(), st.booleans())
+def test_whatever_comes_is_answered(body: bytes, headers: dict[str, str], strict: bool, in_session: bool) -> None:
+    """By something of the protocol, and never with an internal error."""
+
+    async def run() -> Reply | FakeResponder:
+        exchange = Exchange(make(strict=strict), strict=strict)
+        session = live(resumable=strict) if in_session else None
+        if session is not None:
+            await post(exchange, initialize("2025-03-26"), session=session)
+        return await post(exchange, None, headers, raw=body, session=session)
+
+    answer = asyncio.run(run())
+    if isinstance(answer, Reply):
+        assert answer.status in (200, 202, 400, 404, 406, 415), answer
+        found = read(answer) if answer.body.startswith((b"{", b"[")) else []
+        assert (answer.status == 202) == (not answer.body)
+    else:
+        found = answer.messages
+    for message in found if isinstance(found, list) else [found]:
+        assert message.get("error", {}).get("code") not in (-32603, 0)
 
 
 # -- depth -------------------------------------------------------------------------------------------------------------

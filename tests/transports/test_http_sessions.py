@@ -29,6 +29,7 @@ from http_tools import (
     until,
 )
 
+from typedmcp import App
 from typedmcp.core.connection import Handshake
 from typedmcp.core.errors import ConnectionClosed, InvalidResult, MCPError, RequestTimeout
 from typedmcp.transports import http
@@ -427,6 +428,54 @@ async def test_streams_begin_with_an_id_for_clients_that_know_of_it(version: str
         (answer,) = events
         assert json.loads(answer.data)["id"] == 1
         assert answer.id is not None
+
+
+@pytest.mark.req("H-044", "H-045", "H-047")
+async def test_a_stream_got_by_get_can_be_resumed_from_its_beginning() -> None:
+    async with safe() as site:
+        session = await site.handshake("2025-11-25")
+        first = await (await site.listen(session)).event()
+        assert first is not None
+        assert (first.data, first.retry) == ("", 1000)
+        state = site.endpoint.sessions.find(session["Mcp-Session-Id"])
+        state.push(notification("missed"))
+        wire = await site.listen(session, **{"Last-Event-ID": first.id or ""})
+        event = await wire.event()
+        assert event is not None
+        assert "missed" in event.data
+        old = await site.handshake("2025-06-18")
+        wire = await site.listen(old)
+        site.endpoint.sessions.find(old["Mcp-Session-Id"]).push(notification("n"))
+        event = await wire.event()
+        assert event is not None
+        assert "n" in event.data
+
+
+@pytest.mark.req("H-032", "H-033")
+async def test_what_an_app_announces_reaches_the_sessions_that_listen() -> None:
+    app = App("announcer", "1")
+
+    @app.tool
+    def one() -> str:
+        return "1"
+
+    @app.resource("a://b")
+    def resource() -> str:
+        return "text"
+
+    async with serving(create_app(app)) as site:
+        session = await site.handshake()
+        watching = await site.ask(request("resources/subscribe", 1, uri="a://b"), {**session, **JSON_ONLY})
+        assert watching.json["result"] == {}
+        wire = await site.listen(session)
+        app.notify_resource_updated("a://b")
+        told = await wire.message()
+        assert (told["method"], told["params"]["uri"]) == ("notifications/resources/updated", "a://b")
+        app.remove_tool("one")
+        assert (await wire.message())["method"] == "notifications/tools/list_changed"
+        await site.ask(None, session, method="DELETE")
+        app.notify_resource_updated("a://b")
+        assert await wire.event() is None
 
 
 @pytest.mark.req("H-031", "H-043")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -32,6 +33,7 @@ from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
 from typedmcp.transports.http.replies import Headers, Reply, too_large
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
 from typedmcp.transports.http.store import SessionStore
+from typedmcp.transports.http.ticker import Ticker
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -39,8 +41,8 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Identify: TypeAlias = Callable[[Scope], object]
 
-_WATCH_AFTER: Final = 0.05
-"""Seconds after which a request that still runs begins to look whether its client is there."""
+_WATCH_SECONDS: Final = 0.05
+"""Seconds after which at the latest a request that still runs begins to look whether its client is there."""
 
 
 def create_asgi_app(
@@ -78,7 +80,7 @@ def create_asgi_app(
         capacity: How many messages a session keeps for replay.
         replay_bytes: How much text it keeps.
         keep_alive: Seconds of silence on a stream before a comment is sent.
-        identify: Tells from the scope who a request's caller is.
+        identify: Tells from the scope who a request's caller is, at once or as an awaitable.
     """
     server: MCPServerInterface = getattr(mcp, "server", mcp)
     endpoint = Endpoint(
@@ -112,6 +114,7 @@ class ASGIApp:
         self._paths = {path.rstrip("/"), path.rstrip("/") + "/"}
         self._max_body = max_body
         self._identify = identify
+        self._watch = Ticker(_WATCH_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection scope."""
@@ -152,7 +155,7 @@ class ASGIApp:
         if reply is None:
             body = await read_body(receive, self._max_body)
             if body is None:
-                reply = self.endpoint.decorate(get, too_large(self._max_body))
+                reply = too_large(self._max_body).extended(self.endpoint.cors(get))
             else:
                 reply = await self._exchange(scope, get, body, receive, responder)
         if reply is not None:
@@ -175,19 +178,26 @@ class ASGIApp:
         self, scope: Scope, get: Get, body: bytes, receive: Receive, responder: _Responder
     ) -> Reply | None:
         principal = self._identify(scope) if self._identify is not None else None
-        watch = _Watch(receive)
+        if inspect.isawaitable(principal):
+            principal = await principal
+        task = asyncio.current_task()
+        assert task is not None
+        client = _Client(receive, task)
+        responder.task = task
+        self._watch.add(client)
         try:
             return await self.endpoint.serve(scope["method"], get, body, responder, principal)
         except ConnectionClosed:
             responder.broken = True
             return None
         except asyncio.CancelledError:
-            if not watch.left:
+            if not client.left:
                 raise
             responder.broken = True
             return None
         finally:
-            watch.stop()
+            self._watch.remove(client)
+            client.release()
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:
@@ -213,6 +223,7 @@ class _Responder:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._begun = False
+        self.task: asyncio.Task[Any] | None = None
         self.broken = False
 
     async def begin(self, headers: Headers) -> None:
@@ -229,6 +240,11 @@ class _Responder:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
         except OSError as error:
             raise ConnectionClosed("the client is gone") from error
+
+    def cancel(self) -> None:
+        """Cancel the task that serves the request."""
+        if self.task is not None:
+            self.task.cancel()
 
     async def answer(self, reply: Reply) -> None:
         """Send a whole answer."""
@@ -248,30 +264,33 @@ class _Responder:
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
 
-class _Watch:
+class _Client:
     """Cancels the running task when the client goes away; quick answers are not watched."""
 
-    def __init__(self, receive: Receive) -> None:
+    __slots__ = ("_receive", "_task", "_watcher", "left")
+
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
         self._receive = receive
-        self._task = asyncio.current_task()
+        self._task: asyncio.Task[Any] | None = task
         self._watcher: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._begin)
         self.left = False
 
-    def stop(self) -> None:
-        self._timer.cancel()
+    def tick(self) -> None:
+        """The request takes long: wait for its client to go."""
+        if self._watcher is None:
+            self._watcher = asyncio.get_running_loop().create_task(self._look())
+
+    def release(self) -> None:
+        """The request has been answered."""
         if self._watcher is not None:
             self._watcher.cancel()
         if self.left and self._task is not None:
             self._task.uncancel()
         self._task = None
 
-    def _begin(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._look())
-
     async def _look(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.left = True
         if self._task is not None:
+            self.left = True
             self._task.cancel()

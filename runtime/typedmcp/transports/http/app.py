@@ -31,10 +31,11 @@ from typedmcp.transports.http.limits import (
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
 from typedmcp.transports.http.replies import too_large
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
-from typedmcp.transports.http.shell import plain, respond
+from typedmcp.transports.http.shell import make_watch, plain, respond
 from typedmcp.transports.http.store import SessionStore
 
 Identify = Callable[[web.Request], object]
+"""Tells who the caller is, at once or as an awaitable; raises one of aiohttp's HTTP exceptions to refuse."""
 
 ENDPOINT: Final = web.AppKey("mcp_endpoint", Endpoint)
 """Where an application made by :func:`create_app` keeps its endpoint, whose counters can be read."""
@@ -95,6 +96,8 @@ def create_app(
         max_requests=max_requests,
     )
 
+    watch = make_watch()
+
     async def serve(request: web.Request) -> web.StreamResponse:
         get = request.headers.get
         refusal = endpoint.admit(get)
@@ -103,9 +106,11 @@ def create_app(
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
-            return plain(endpoint.decorate(get, too_large(max_body)))
+            return plain(too_large(max_body).extended(endpoint.cors(get)))
         principal = identify(request) if identify is not None else None
-        return await respond(request, lambda responder: endpoint.serve(request.method, get, body, responder, principal))
+        return await respond(
+            request, lambda responder: endpoint.serve(request.method, get, body, responder, principal), watch
+        )
 
     async def stop(_: web.Application) -> None:
         endpoint.stop()

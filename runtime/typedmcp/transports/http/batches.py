@@ -87,14 +87,14 @@ class _Batch:
         elif member.id is UNSET:
             await self._posts.notified(member, None, self._session, self._principal)
         else:
-            self._request(member)
+            await self._request(member)
 
     def complete(self) -> asyncio.Future[list[JSONRPCResponse]]:
         """All members have been taken: the answers, when they are all there."""
         self._ended(None)
         return self._complete
 
-    def _request(self, request: JSONRPCRequest) -> None:
+    async def _request(self, request: JSONRPCRequest) -> None:
         refusal = (
             failed(request, INVALID_REQUEST, "A batch never holds initialize.")
             if request.method == "initialize"
@@ -105,7 +105,7 @@ class _Batch:
             return
         self._left += 1
         peer = self._posts.peer(self._send, self._revision, self._session, self._principal)
-        self._posts.begin(request, peer, self._session, self._ended)
+        await self._posts.begin(request, peer, self._session, self._ended)
 
     def _ended(self, response: JSONRPCResponse | None) -> None:
         if response is not None:

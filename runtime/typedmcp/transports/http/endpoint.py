@@ -83,9 +83,9 @@ class Endpoint:
             return refuse(503, "Too many requests; try again later").extended(self._guard.cors(get))
         return None
 
-    def decorate(self, get: Get, reply: Reply) -> Reply:
-        """A reply as a page of an allowed origin may read it."""
-        return reply.extended(self._guard.cors(get))
+    def cors(self, get: Get) -> Headers:
+        """What a page of an allowed origin needs to read an answer given elsewhere."""
+        return self._guard.cors(get)
 
     async def serve(
         self, method: str, get: Get, body: bytes, responder: Responder, principal: object = None
@@ -213,3 +213,7 @@ class Extended:
     async def write(self, data: bytes) -> None:
         """Write to the responder inside."""
         await self._inner.write(data)
+
+    def cancel(self) -> None:
+        """Cancel what the responder inside cancels."""
+        self._inner.cancel()

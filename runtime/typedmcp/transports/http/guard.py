@@ -33,6 +33,7 @@ _ALLOW_HEADERS: Final = (
     f"Content-Type, Authorization, {PROTOCOL_VERSION_HEADER}, {SESSION_ID_HEADER}, {METHOD_HEADER}, {NAME_HEADER}, "
     f"{LAST_EVENT_ID_HEADER}"
 )
+_MAX_SEEN: Final = 64
 _EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, {PROTOCOL_VERSION_HEADER}, WWW-Authenticate"
 _TOKENS: Final = re.compile(r"[\w!#$%&'*+.^`|~, -]{1,2000}", re.ASCII)
 
@@ -50,15 +51,20 @@ class OriginGuard:
         self._check_host = is_loopback(host)
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._hosts = {name.lower() for name in hosts} | {host.lower()}
+        self._seen: set[str] = set()  # hosts that pass: few, and always the same
 
     def check(self, get: Get) -> Reply | None:
         """The refusal of a request, or None when it may pass."""
         origin = get("Origin")
         if origin is not None and not self.allows_origin(origin):
             return _forbidden("Origin", origin, "origins")
-        host = get("Host") or ""
-        if self._check_host and not self.allows_host(host):
-            return _forbidden("Host", host, "hosts")
+        if self._check_host:
+            host = get("Host") or ""
+            if host not in self._seen:
+                if not self.allows_host(host):
+                    return _forbidden("Host", host, "hosts")
+                if len(self._seen) < _MAX_SEEN:
+                    self._seen.add(host)
         return None
 
     def cors(self, get: Get) -> Headers:

@@ -127,21 +127,30 @@ class HandshakePosts:
                 send(encode_response(response))
             self.close(stream, name, session)
 
-        self.begin(request, self.peer(send, revision, session, principal), session, deliver)
+        await self.begin(request, self.peer(send, revision, session, principal), session, deliver)
+        quick = stream.take()
+        if quick is not None:
+            # The whole stream is there: one write instead of three.
+            return Reply(200, quick, STREAM_HEADERS)
         await self.write(stream, name, responder, session)
         return None
 
     async def _whole(
         self, request: JSONRPCRequest, revision: str | None, session: LiveSession | None, principal: object
     ) -> Reply:
-        outcome: asyncio.Future[JSONRPCResponse | None] = asyncio.get_running_loop().create_future()
+        answers: list[JSONRPCResponse | None] = []
+        waiter: asyncio.Future[None] | None = None
 
         def deliver(response: JSONRPCResponse | None) -> None:
-            if not outcome.done():  # the client has gone
-                outcome.set_result(response)
+            answers.append(response)
+            if waiter is not None and not waiter.done():  # it is done when the client has gone
+                waiter.set_result(None)
 
-        self.begin(request, self.peer(None, revision, session, principal), session, deliver)
-        response = await outcome
+        await self.begin(request, self.peer(None, revision, session, principal), session, deliver)
+        if not answers:
+            waiter = asyncio.get_running_loop().create_future()
+            await waiter
+        response = answers[0]
         # Withdrawn: there is no answer to send, yet HTTP wants one.
         return Reply(202) if response is None else Reply(200, encode_response(response), JSON_HEADERS)
 
@@ -190,8 +199,10 @@ class HandshakePosts:
     def _duplicate(self, request: JSONRPCRequest, session: LiveSession | None) -> bool:
         return session is not None and not isinstance(request.id, UnsetType) and session.runs(request.id)
 
-    def begin(self, request: JSONRPCRequest, peer: RequestPeer, session: LiveSession | None, deliver: Deliver) -> None:
-        """Run a request to its end, whoever still listens, and deliver its answer."""
+    async def begin(
+        self, request: JSONRPCRequest, peer: RequestPeer, session: LiveSession | None, deliver: Deliver
+    ) -> None:
+        """Run a request to its end, whoever still listens, and deliver its answer: at once when it is quick."""
         assert not isinstance(request.id, UnsetType)
         key = key_of(request.id)
         task = start_task(ask(self._server, request, peer), asyncio.get_running_loop())
@@ -205,7 +216,14 @@ class HandshakePosts:
                 session.ended(key)
             deliver(None if ended.cancelled() or peer.withdrawn else ended.result())
 
-        task.add_done_callback(done)
+        try:
+            if not task.done():
+                await asyncio.sleep(0)
+        finally:
+            if task.done():
+                done(task)
+            else:
+                task.add_done_callback(done)
 
     def open(self, session: LiveSession | None) -> tuple[OutgoingStream, Send, str]:
         """A stream that begins, how messages are sent on it, and its name in the session."""

@@ -24,6 +24,8 @@ async def stream_session(
         for entry in session.replay(cursor) if cursor else ():
             stream.send_event(entry.id, entry.message)
         if isinstance(live, LiveSession):
+            if not cursor:
+                live.prime(stream, name)
             live.attach(stream, name)
         await stream.pump(responder)
     except ConnectionClosed:

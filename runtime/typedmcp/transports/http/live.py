@@ -160,10 +160,13 @@ class LiveSession:
         self._posts = self._posts or {}
         self._posts[name] = stream
         self.state.attach(stream, name)
-        if self.revision is not None and self.revision >= PRIMED_REVISION:
-            # The client can resume from the beginning.  Older ones choke on an event without data.
-            stream.send(encode_event("", id=self.state.mark(name), retry=self._retry_ms))
+        self.prime(stream, name)
         return name
+
+    def prime(self, stream: OutgoingStream, name: str) -> None:
+        """Begin a stream so that it can be resumed from there; clients before 2025-11-25 choke on an event of no data."""
+        if self.resumable and self.revision is not None and self.revision >= PRIMED_REVISION:
+            stream.send(encode_event("", id=self.state.mark(name), retry=self._retry_ms))
 
     def sender(self, name: str) -> Send:
         """How messages of a stream are sent: kept for replay, then written to whoever listens."""

@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -25,10 +25,13 @@ from typedmcp.transports.http.mirror import Get, check_mirror
 from typedmcp.transports.http.outgoing import KEEP_ALIVE, STREAM_HEADERS, OutgoingStream, Responder
 from typedmcp.transports.http.peer import Nobody, RequestPeer
 from typedmcp.transports.http.replies import JSON_HEADERS, Reply, refuse_request
+from typedmcp.transports.http.ticker import Ticker
 from typedmcp.transports.sse import encode_event
 from typedmcp_wire.revisions import CLIENT_CAPABILITIES_KEY, HTTP_STATUS, PROTOCOL_VERSION_KEY
 
 _NOBODY = Nobody()
+_TICK: Final = 0.5
+"""Seconds; how exactly the first comment of a silent request comes."""
 
 
 class ModernPosts:
@@ -44,6 +47,7 @@ class ModernPosts:
         self._server = server
         self._dual = dual
         self._keep_alive = keep_alive
+        self._ticker = Ticker(_TICK)
 
     async def serve(
         self, get: Get, request: JSONRPCRequest, incoming: Incoming, responder: Responder, principal: object
@@ -64,7 +68,7 @@ class ModernPosts:
         if not negotiation.accepts(accept, negotiation.EVENT_STREAM):
             response = await ask(self._server, request, RequestPeer(None, _NOBODY, principal=principal))
             return _whole(encode_response(response), response.error)
-        stream = _LazyStream(responder, self._keep_alive)
+        stream = _LazyStream(responder, self._keep_alive, self._ticker)
         peer = RequestPeer(stream.send, _NOBODY, principal=principal)
         try:
             response = await ask(self._server, request, peer)
@@ -77,12 +81,11 @@ class ModernPosts:
             peer.withdrawn = True
             if not stream.broken:
                 raise
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
             raise ConnectionClosed("the client is gone") from None
         finally:
             stream.stop()
+            if stream.broken and (task := asyncio.current_task()) is not None:
+                task.uncancel()
         return _whole(answer, response.error)
 
 
@@ -94,20 +97,27 @@ def _whole(answer: bytes, error: JSONRPCErrorData | msgspec.UnsetType) -> Reply:
 class _LazyStream:
     """A response stream that begins with the first thing to be sent before the answer."""
 
-    def __init__(self, responder: Responder, keep_alive: float | None) -> None:
+    __slots__ = ("_keep_alive", "_patience", "_responder", "_stream", "_ticker", "_writer", "broken")
+
+    def __init__(self, responder: Responder, keep_alive: float | None, ticker: Ticker) -> None:
         self._responder = responder
         self._keep_alive = keep_alive
         self._stream: OutgoingStream | None = None
         self._writer: asyncio.Task[None] | None = None
-        self._owner = asyncio.current_task()
-        self._timer: asyncio.TimerHandle | None = None
+        self._ticker = ticker
         self.broken = False
         if keep_alive is not None:
-            self._timer = asyncio.get_running_loop().call_later(keep_alive, self._put, KEEP_ALIVE)
+            self._patience = keep_alive
+            ticker.add(self)
 
     @property
     def begun(self) -> bool:
         return self._stream is not None
+
+    def tick(self) -> None:
+        self._patience -= _TICK
+        if self._patience <= 0:
+            self._put(KEEP_ALIVE)
 
     def send(self, message: bytes) -> None:
         self._put(encode_event(message))
@@ -115,6 +125,7 @@ class _LazyStream:
     def _put(self, chunk: bytes) -> None:
         stream = self._stream
         if stream is None:
+            self._ticker.remove(self)
             stream = self._stream = OutgoingStream(keep_alive=self._keep_alive)
             self._writer = asyncio.get_running_loop().create_task(self._write(stream))
         stream.send(chunk)
@@ -129,11 +140,9 @@ class _LazyStream:
 
     def stop(self) -> None:
         """The request is answered, or nobody waits for the answer."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._ticker.remove(self)
         if self._writer is not None:
             self._writer.cancel()
-        self._owner = None
 
     async def _write(self, stream: OutgoingStream) -> None:
         try:
@@ -142,8 +151,7 @@ class _LazyStream:
         except ConnectionClosed:
             self.broken = True
             stream.abandon()
-            if self._owner is not None:
-                self._owner.cancel()
+            self._responder.cancel()
 
 
 def _marked(request: JSONRPCRequest, meta: dict[str, Any] | None) -> JSONRPCRequest:

@@ -43,6 +43,10 @@ class Responder(Protocol):
         """Send bytes; raises ConnectionClosed when the client is gone."""
         ...
 
+    def cancel(self) -> None:
+        """Cancel whoever runs this exchange: its client is gone."""
+        ...
+
 
 class OutgoingStream:
     """Events for one client.
@@ -83,6 +87,14 @@ class OutgoingStream:
         """Nothing more comes; the stream ends when what is queued has been written."""
         self._ended = True
         self._rouse()
+
+    def take(self) -> bytes | None:
+        """All of a stream that has ended before anybody has begun to write it; None for any other."""
+        if not self._ended or self.overflowed:
+            return None
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        return data
 
     def abandon(self) -> None:
         """Nobody writes any longer: forget what is queued."""

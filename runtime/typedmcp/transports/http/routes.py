@@ -32,7 +32,7 @@ from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE, Responder
 from typedmcp.transports.http.replies import Reply, refuse
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY, MCPSession
-from typedmcp.transports.http.shell import plain, read_last_event_id, read_session_header, respond
+from typedmcp.transports.http.shell import make_watch, plain, read_last_event_id, read_session_header, respond
 from typedmcp.transports.http.store import SessionStore
 from typedmcp_wire.revisions import SESSION_ID_HEADER
 
@@ -53,6 +53,7 @@ def create_mcp_routes(
     Follows basic/transports of 2025-06-18 and basic/transports/streamable-http of 2026-07-28.
     """
     exchange = Exchange(mcp, streaming=streaming)
+    watch = make_watch()
 
     async def post(request: web.Request) -> web.StreamResponse:
         get = request.headers.get
@@ -60,7 +61,7 @@ def create_mcp_routes(
         assert isinstance(incoming, Incoming), "only the strict profile refuses before reading"
         session = request.get(MCP_SESSION)
         live = session.live if session is not None and isinstance(session.live, LiveSession) else None
-        return await respond(request, lambda responder: exchange.serve(get, incoming, responder, session=live))
+        return await respond(request, lambda responder: exchange.serve(get, incoming, responder, session=live), watch)
 
     return [web.post(path, post)]
 
@@ -85,6 +86,7 @@ def create_mcp_session(
         fan_out: Whether a pushed message goes to every attached stream or to the one attached last.
     """
     store = SessionStore(ttl=ttl, capacity=capacity, clock=clock, fan_out=fan_out)
+    watch = make_watch()
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -101,7 +103,7 @@ def create_mcp_session(
             store.end(session)
             return web.Response(status=204)
         cursor = read_last_event_id(request)
-        return await respond(request, lambda responder: _stream(session, cursor, responder, keep_alive))
+        return await respond(request, lambda responder: _stream(session, cursor, responder, keep_alive), watch)
 
     return middleware
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 from multidict import CIMultiDict
@@ -14,6 +14,7 @@ from typedmcp.core.errors import ConnectionClosed
 from typedmcp.transports.http import negotiation
 from typedmcp.transports.http.outgoing import Responder
 from typedmcp.transports.http.replies import Headers, Reply
+from typedmcp.transports.http.ticker import Ticker
 from typedmcp_wire.revisions import LAST_EVENT_ID_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER
 
 MCP_SESSION_HEADER: Final = SESSION_ID_HEADER.lower()
@@ -25,12 +26,24 @@ _WATCH_SECONDS: Final = 0.25
 Serve = Callable[[Responder], Awaitable[Reply | None]]
 
 
-class WebResponder:
-    """A streamed answer of aiohttp."""
+def make_watch() -> Ticker:
+    """What :func:`respond` needs: looks after all requests of an application."""
+    return Ticker(_WATCH_SECONDS)
 
-    def __init__(self, request: web.Request) -> None:
+
+class WebResponder:
+    """A streamed answer of aiohttp, whose client is watched.
+
+    aiohttp itself cancels handlers of clients that have gone only where the application was started with
+    `handler_cancellation`; a handler that is silent would otherwise run on for nobody.
+    """
+
+    __slots__ = ("_request", "cancelled", "response")
+
+    def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
         self.response: web.StreamResponse | None = None
+        self.cancelled = False
 
     async def begin(self, headers: Headers) -> None:
         """Send status 200 and the headers."""
@@ -62,21 +75,34 @@ class WebResponder:
             self._request.transport.abort()
         return self.response or web.Response(status=499, reason="Client Closed Request")
 
+    def cancel(self) -> None:
+        """Cancel the handler."""
+        self._request.task.cancel()
 
-async def respond(request: web.Request, serve: Serve) -> web.StreamResponse:
+    def tick(self) -> None:
+        """Look whether the client is still there."""
+        transport = self._request.transport
+        if not self.cancelled and (transport is None or transport.is_closing()):
+            self.cancelled = True
+            self.cancel()
+
+
+async def respond(request: web.BaseRequest, serve: Serve, watch: Ticker) -> web.StreamResponse:
     """Aiohttp's response for what `serve` answers or streams; cancelled when the client goes away meanwhile."""
     responder = WebResponder(request)
-    watch = _Watch(request)
+    watch.add(responder)
     try:
         reply = await serve(responder)
     except ConnectionClosed:
         return responder.abort()
     except asyncio.CancelledError:
-        if not watch.left:
+        if not responder.cancelled:
             raise
         return responder.abort()
     finally:
-        watch.stop()
+        watch.remove(responder)
+        if responder.cancelled:
+            request.task.uncancel()
     return await responder.end() if reply is None else plain(reply)
 
 
@@ -103,34 +129,3 @@ def read_last_event_id(request: web.BaseRequest) -> str | None:
 def upgrade_request_path(request: web.BaseRequest) -> str:
     """The path a request asks for, without the query; ``/`` when it names none."""
     return request.rel_url.raw_path or "/"
-
-
-class _Watch:
-    """Cancels the running task when the client has gone.
-
-    aiohttp itself does so only where the application was started with `handler_cancellation`; a handler that is silent
-    would otherwise run on for nobody.
-    """
-
-    def __init__(self, request: web.Request) -> None:
-        self._request = request
-        self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(_WATCH_SECONDS, self._look)
-        self.left = False
-
-    def _look(self) -> None:
-        transport = self._request.transport
-        if transport is None or transport.is_closing():
-            self.left = True
-            if self._task is not None:
-                self._task.cancel()
-            return
-        self._timer = self._loop.call_later(_WATCH_SECONDS, self._look)
-
-    def stop(self) -> None:
-        """The answer is there."""
-        self._timer.cancel()
-        if self.left and self._task is not None:
-            self._task.uncancel()
-        self._task = None
