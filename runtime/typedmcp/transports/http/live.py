@@ -164,7 +164,7 @@ class LiveSession:
         return name
 
     def prime(self, stream: OutgoingStream, name: str) -> None:
-        """Begin a stream so that it can be resumed from there; clients before 2025-11-25 choke on an event of no data."""
+        """Begin a stream so that it can be resumed from there; older clients choke on an event of no data."""
         if self.resumable and self.revision is not None and self.revision >= PRIMED_REVISION:
             stream.send(encode_event("", id=self.state.mark(name), retry=self._retry_ms))
 
