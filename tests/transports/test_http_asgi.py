@@ -273,6 +273,7 @@ async def other_server(name: str, folder: Path) -> AsyncIterator[tuple[asyncio.S
     try:
         async with asyncio.timeout(30):
             while True:
+                assert child.returncode is None, "the server did not start"
                 try:
                     (await site.connect()).drop()
                     break

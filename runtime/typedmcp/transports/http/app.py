@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -107,7 +108,15 @@ def create_app(
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return plain(too_large(max_body).extended(endpoint.cors(get)))
-        principal = identify(request) if identify is not None else None
+        principal: object = None
+        if identify is not None:
+            try:
+                principal = identify(request)
+                if inspect.isawaitable(principal):
+                    principal = await principal
+            except web.HTTPException as refused:
+                refused.headers.extend(endpoint.cors(get))
+                raise
         return await respond(
             request, lambda responder: endpoint.serve(request.method, get, body, responder, principal), watch
         )
