@@ -116,6 +116,8 @@ async def test_a_slow_reader_loses_its_stream(kind: str, caplog: pytest.LogCaptu
         await until(lambda: site.endpoint.open == 0)
         assert (await site.ask_modern(tool("add"))).status == 200
         assert "bytes behind" in caplog.text
+        slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert not (await slow.gone()).endswith(b"0\r\n\r\n")
 
 
 # -- mounted -----------------------------------------------------------------------------------------------------------
@@ -261,7 +263,6 @@ def free_port() -> int:
 @asynccontextmanager
 async def other_server(name: str, folder: Path) -> AsyncIterator[tuple[asyncio.StreamReader, Site]]:
     """What a server's application prints, and where it listens."""
-    pytest.importorskip(name)
     (folder / "served_app.py").write_text(SCRIPT.format(here=str(Path(__file__).parent)))
     port = free_port()
     command = [part.format(port=port) for part in COMMANDS[name]]
@@ -332,6 +333,22 @@ def test_the_application_needs_no_web_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.req("M-091", "H-042")
+async def test_who_calls_is_told_from_the_scope() -> None:
+    def told(scope: Any) -> str:
+        return dict(scope["headers"])[b"authorization"].decode()
+
+    async def looked_up(scope: Any) -> str:
+        await asyncio.sleep(0)
+        return told(scope)
+
+    for identify in (told, looked_up):
+        async with served(identify=identify) as site:
+            assert (await site.ask_modern(tool("whoami"), Authorization="ann")).text == f"ann {LATEST}"
+            session = await site.handshake(Authorization="ann")
+            assert (await site.ask(request(), {**session, "Authorization": "bob"})).status == 404
 
 
 @pytest.mark.req("M-062", "M-063")

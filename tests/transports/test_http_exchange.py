@@ -39,6 +39,8 @@ from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.outgoing import OutgoingStream
 from typedmcp.transports.http.replies import Reply
 from typedmcp.transports.http.sessions import MCPSession
+from typedmcp.transports.http.ticker import Ticker
+from typedmcp_wire.methods import METHODS
 from typedmcp_wire.revisions import HTTP_STATUS
 
 JSON = {"Content-Type": "application/json", "Accept": BOTH}
@@ -665,9 +667,11 @@ async def test_a_client_that_leaves_does_not_cancel(streamed: bool) -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert session.runs(7)
+    assert (session._posts == {"1": None}) is streamed
     tools.go.set()
     await until(lambda: tools.ended == [7])
     await until(lambda: not session.busy)
+    assert not session._posts
     kept = session.state.replay("1")
     assert len(kept) == (3 if streamed else 0)
 
@@ -684,6 +688,61 @@ async def test_the_end_of_a_session_ends_what_it_runs() -> None:
     assert tools.stopped == [7]
     session.notify("notifications/tools/list_changed")
     assert session.state.replay("1") == []
+
+
+async def test_questions_fail_with_their_session() -> None:
+    session = live()
+    sent: list[bytes] = []
+    asking = asyncio.create_task(session.calls.make(sent.append, METHODS["roots/list"], {}, None))
+    await until(lambda: sent)
+    session.close()
+    with pytest.raises(ConnectionClosed):
+        await asking
+    with pytest.raises(ConnectionClosed):
+        await session.calls.make(sent.append, METHODS["roots/list"], {}, None)
+
+
+async def test_questions_are_withdrawn_with_whoever_asked() -> None:
+    session = live()
+    sent: list[bytes] = []
+    asking = asyncio.create_task(session.calls.make(sent.append, METHODS["roots/list"], {}, None))
+    await until(lambda: sent)
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert json.loads(sent[1])["params"]["requestId"] == json.loads(sent[0])["id"]
+
+
+def test_one_timer_serves_many_and_outlives_its_loop() -> None:
+    class Item:
+        def __init__(self) -> None:
+            self.ticks = 0
+
+        def tick(self) -> None:
+            self.ticks += 1
+
+    ticker, left = Ticker(0.01), Item()
+
+    async def leave() -> None:
+        ticker.add(left)
+
+    async def use() -> None:
+        first, second = Item(), Item()
+        ticker.add(first)
+        ticker.add(second)
+        await until(lambda: first.ticks > 1 and second.ticks > 1)
+        ticker.remove(first)
+        ticker.remove(first)
+        seen = first.ticks
+        await until(lambda: second.ticks > 4)
+        assert first.ticks == seen
+        ticker.remove(second)
+        await asyncio.sleep(0.03)
+
+    asyncio.run(leave())  # its loop ends before its time has come
+    asyncio.run(use())
+    asyncio.run(use())
+    assert left.ticks == 0
+    assert len(ticker) == 0
 
 
 async def test_shutting_down_cancels_what_nobody_waits_for() -> None:
@@ -708,6 +767,18 @@ async def test_a_stream_writes_what_it_has_at_once() -> None:
     stream.send(b"late")
     await stream.pump(responder)
     assert responder.written == b"012"
+
+
+async def test_a_reader_that_keeps_up_may_be_sent_any_amount() -> None:
+    stream, responder = OutgoingStream(keep_alive=None, max_pending=100), FakeResponder()
+    pumping = asyncio.create_task(stream.pump(responder))
+    for _ in range(50):
+        stream.send(b"x" * 60)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    stream.end()
+    await pumping
+    assert len(responder.written) == 3000
 
 
 @pytest.mark.parametrize("stuck", [True, False])

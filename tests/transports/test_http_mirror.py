@@ -100,6 +100,16 @@ def test_the_refusal_names_the_header_and_not_what_the_client_sent() -> None:
     assert caught.value.data == {"header": "MCP-Protocol-Version", "expected": LATEST}
 
 
+@pytest.mark.req("M-110")
+@pytest.mark.parametrize("value", ["ünï", "a\x01b", "a\x7f", "=?base64?eA==?="])
+def test_a_header_that_equals_the_body_must_still_be_one(value: str) -> None:
+    """Also where its letters could not stand in a header, or stand for something else."""
+    headers = {"MCP-Protocol-Version": LATEST, "Mcp-Method": "tools/call", "Mcp-Name": value}
+    with pytest.raises(MCPError):
+        check_mirror(headers.get, "tools/call", LATEST, {"name": value})
+    check_mirror({**headers, "Mcp-Name": encode_value(value)}.get, "tools/call", LATEST, {"name": value})
+
+
 # -- over HTTP ---------------------------------------------------------------------------------------------------------
 
 
@@ -190,7 +200,6 @@ async def test_a_body_without_the_member_agrees_with_no_header() -> None:
                 assert (answer.status, answer.error) == (400, -32020)
 
 
-@pytest.mark.req("M-123")
 async def test_other_headers_of_the_protocol_are_let_pass() -> None:
     async with served("aiohttp") as site:
         message = modern(tool("add"))

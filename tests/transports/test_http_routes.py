@@ -33,6 +33,8 @@ from typedmcp.server.server import MCPServer
 from typedmcp.server.tools import ToolManager
 from typedmcp.transports import http
 from typedmcp.transports.http import MCP_SESSION, create_mcp_routes, create_mcp_session
+from typedmcp.transports.http.store import SessionStore
+from typedmcp.transports.websocket import create_websocket_routes
 
 JSON_ONLY = {"Accept": "application/json"}
 UNKNOWN = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Session not found"}}
@@ -220,6 +222,8 @@ async def test_a_batch_needs_the_header_of_its_revision() -> None:
         answer = await site.ask(batch, {"MCP-Protocol-Version": "2025-03-26", **JSON_ONLY})
         assert answer.status == 200
         assert {member["id"] for member in answer.json} == {1, "2"}
+        with_handshake = await site.ask([initialize(request_id=3)], {"MCP-Protocol-Version": "2025-03-26", **JSON_ONLY})
+        assert with_handshake.json[0]["error"]["code"] == -32600
         for header in (None, "2025-06-18", "2025-11-25", "2026-07-28"):
             assert (await site.ask(batch, {"MCP-Protocol-Version": header})).status == 400
 
@@ -268,8 +272,15 @@ async def test_everything_else_without_a_session_is_404(session: str | None) -> 
 
 
 @pytest.mark.req("A-076", "A-188")
-async def test_a_refused_initialize_mints_nothing() -> None:
+async def test_a_refused_initialize_mints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """C-07: only one that has an id and succeeds."""
+    stores: list[SessionStore] = []
+
+    def remembered(**options: Any) -> SessionStore:
+        stores.append(SessionStore(**options))
+        return stores[-1]
+
+    monkeypatch.setattr("typedmcp.transports.http.routes.SessionStore", remembered)
     strict = make(strict=True)
     bad = request("initialize", 0, protocolVersion=1)
     for accept in (BOTH, "application/json"):
@@ -277,6 +288,7 @@ async def test_a_refused_initialize_mints_nothing() -> None:
             answer = await site.ask(bad, {"Accept": accept})
             assert "error" in answer.messages[0]
             assert "mcp-session-id" not in answer.headers
+            assert len(stores[-1]) == 0
 
 
 async def test_a_text_that_looks_like_an_error_does_not_prevent_a_session() -> None:
@@ -513,7 +525,7 @@ async def test_a_get_must_take_an_event_stream() -> None:
             assert wire.status == 200
 
 
-@pytest.mark.req("H-029", "A-172")
+@pytest.mark.req("H-029")
 async def test_a_session_without_resumption_still_runs_on_and_can_be_cancelled() -> None:
     tools = Tools()
     async with bare(make(tools, strict=False), sessions=True) as site:
@@ -543,7 +555,18 @@ async def test_requests_of_2026_07_28_pass_untouched() -> None:
             assert (answer.status, "mcp-session-id" in answer.headers) == (200, False)
 
 
-@pytest.mark.req("A-196", "A-320")
+@pytest.mark.req("A-196")
+async def test_a_websocket_at_the_same_path_is_a_session_by_itself() -> None:
+    server = make(strict=False)
+    app = web.Application(middlewares=[create_mcp_session()])
+    app.add_routes([*create_mcp_routes(server), *create_websocket_routes(server)])
+    async with serving(app) as site:
+        headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+        wire = await site.open(None, {**headers, "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}, method="GET")
+        assert (wire.status, "mcp-session-id" in wire.headers) == (101, False)
+        assert (await site.ask(None, method="GET")).status == 404
+
+
 async def test_keep_alive_comments_come_while_nothing_else_does() -> None:
     async with sessions_in_reach(keep_alive=0.05) as (site, _):
         session = {"Mcp-Session-Id": (await site.ask(initialize())).session}

@@ -177,9 +177,11 @@ class ASGIApp:
     async def _exchange(
         self, scope: Scope, get: Get, body: bytes, receive: Receive, responder: _Responder
     ) -> Reply | None:
-        principal = self._identify(scope) if self._identify is not None else None
-        if inspect.isawaitable(principal):
-            principal = await principal
+        principal: object = None
+        if self._identify is not None:
+            principal = self._identify(scope)
+            if inspect.isawaitable(principal):
+                principal = await principal
         task = asyncio.current_task()
         assert task is not None
         client = _Client(receive, task)

@@ -52,8 +52,7 @@ async def serve_batch(
     for member in members:
         await batch.take(member)
     if stream is None:
-        # Whoever leaves here leaves the members running.
-        answers = await asyncio.shield(batch.complete())
+        answers = await batch.complete()  # whoever leaves here leaves the members running
         written = [encode_response(answer) for answer in answers]
         return Reply(200, b"[" + b",".join(written) + b"]", JSON_HEADERS) if written else Reply(202)
     batch.complete().add_done_callback(lambda _: posts.close(stream, name, session))

@@ -110,7 +110,7 @@ class Exchange:
                 return await serve_batch(self._handshake, get, frame, spoken, responder, session, principal)
             return self._unreadable(message, spoken)
         if isinstance(message, JSONRPCResponse):
-            return self._handshake.answered(message, revision, None if incoming.modern else session)
+            return self._handshake.answered(message, revision, session)
         if message.id is not UNSET:
             if incoming.modern:
                 return await self._modern.serve(get, message, incoming, responder, principal)

@@ -78,7 +78,6 @@ class ModernPosts:
                 await stream.finish(answer)
                 return None
         except asyncio.CancelledError:
-            peer.withdrawn = True
             if not stream.broken:
                 raise
             raise ConnectionClosed("the client is gone") from None

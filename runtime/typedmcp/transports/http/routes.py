@@ -94,6 +94,8 @@ def create_mcp_session(
             return await handler(request)
         if request.method == "POST":
             return await _post(store, request, handler)
+        if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
+            return await handler(request)  # a WebSocket is a session by itself
         if request.method == "GET" and not negotiation.accepts(request.headers.get("Accept"), negotiation.EVENT_STREAM):
             return plain(refuse(406, "Not Acceptable: a GET must take text/event-stream", null_id=True))
         session = store.find(read_session_header(request))
