@@ -47,16 +47,22 @@ async def serve_batch(
     except MessageError as error:
         return refuse(400, error.message, code=error.code, null_id=True)
     streamed = posts.streams(get) and any(isinstance(m, JSONRPCRequest) and m.id is not UNSET for m in members)
-    stream, send, name = posts.open(session) if streamed else (None, None, "")
-    batch = _Batch(posts, send, revision, session, principal)
-    for member in members:
-        await batch.take(member)
-    if stream is None:
+    if not streamed:
+        batch = _Batch(posts, None, revision, session, principal)
+        for member in members:
+            await batch.take(member)
         answers = await batch.complete()  # whoever leaves here leaves the members running
         written = [encode_response(answer) for answer in answers]
         return Reply(200, b"[" + b",".join(written) + b"]", JSON_HEADERS) if written else Reply(202)
-    batch.complete().add_done_callback(lambda _: posts.close(stream, name, session))
-    await posts.write(stream, name, responder, session)
+    stream, send, name = posts.open(session)
+    batch = _Batch(posts, send, revision, session, principal)
+    try:
+        for member in members:
+            await batch.take(member)
+        batch.complete().add_done_callback(lambda _: posts.close(stream, name, session))
+        await posts.write(stream, responder, session)
+    finally:
+        posts.leave(stream, name, session)
     return None
 
 

@@ -127,12 +127,15 @@ class HandshakePosts:
                 send(encode_response(response))
             self.close(stream, name, session)
 
-        await self.begin(request, self.peer(send, revision, session, principal), session, deliver)
-        quick = stream.take()
-        if quick is not None:
-            # The whole stream is there: one write instead of three.
-            return Reply(200, quick, STREAM_HEADERS)
-        await self.write(stream, name, responder, session)
+        try:
+            await self.begin(request, self.peer(send, revision, session, principal), session, deliver)
+            quick = stream.take()
+            if quick is not None:
+                # The whole stream is there: one write instead of three.
+                return Reply(200, quick, STREAM_HEADERS)
+            await self.write(stream, responder, session)
+        finally:
+            self.leave(stream, name, session)
         return None
 
     async def _whole(
@@ -239,15 +242,16 @@ class HandshakePosts:
             session.end_stream(name)
         stream.end()
 
-    async def write(self, stream: OutgoingStream, name: str, responder: Responder, session: LiveSession | None) -> None:
+    async def write(self, stream: OutgoingStream, responder: Responder, session: LiveSession | None) -> None:
         """Write a stream until it is complete or its client is gone."""
-        try:
-            await responder.begin(stream_headers(session))
-            await stream.pump(responder)
-        finally:
-            stream.abandon()
-            if session is not None and session.resumable:
-                session.detach(stream, name)
+        await responder.begin(stream_headers(session))
+        await stream.pump(responder)
+
+    def leave(self, stream: OutgoingStream, name: str, session: LiveSession | None) -> None:
+        """Nobody reads a stream any longer: what comes is kept for replay alone."""
+        stream.abandon()
+        if session is not None and session.resumable:
+            session.detach(stream, name)
 
     def _version(self, revision: str | None) -> Reply | None:
         if revision is None or revision in self._revisions:
