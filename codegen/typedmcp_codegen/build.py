@@ -45,7 +45,7 @@ def build(source: Source, step: Step = lambda _: None) -> dict[str, bytes]:
     step("methods, stub, servicer")
     code |= service.emit(source, model)
     code |= history.emit(source, model)
-    head = header(source)
+    head = header(source.digest)
     code["__init__.py"] = render("init.py.j2", header=head, digest=source.digest)
     code["codec.py"] = render("codec.py.j2", header=head)
     code["schemas/__init__.py"] = head + '"""Each revision as plain JSON Schema, and the method table as data."""\n'

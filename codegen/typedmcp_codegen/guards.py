@@ -9,7 +9,7 @@ from __future__ import annotations
 from typedmcp_codegen.guards_code import Module
 from typedmcp_codegen.guards_plan import plan
 from typedmcp_codegen.guards_shapes import Place
-from typedmcp_codegen.header import header
+from typedmcp_codegen.header import digest, header
 from typedmcp_codegen.render import render
 from typedmcp_codegen.source import Source
 
@@ -36,7 +36,7 @@ _SUPPORT = (
 
 def emit(source: Source) -> dict[str, str]:
     """The files of ``guards/`` by their path below ``typedmcp_wire``."""
-    head = header(source)
+    head = header(source.digest)
     planned = plan(source)
     files = {
         "guards/__init__.py": render("guards_init.py.j2", header=head, modules=_modules(source)),
@@ -47,7 +47,7 @@ def emit(source: Source) -> dict[str, str]:
         body = render("guards_functions.py.j2", functions=code.functions, root=Place())
         files[f"guards/{module}.py"] = render(
             "guards_revision.py.j2",
-            header=head,
+            header=header(digest(planned.definitions[revision])),
             revision=revision,
             support=_SUPPORT,
             imports={_module(home): sorted(names) for home, names in sorted(code.imports.items())},

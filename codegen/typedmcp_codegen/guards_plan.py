@@ -1,8 +1,8 @@
 """Which guards are equal, and which module each is written in.
 
 Two revisions share a definition's guard when its schema is the same in both and so is everything it refers to.
-A shared guard lives in the module of the newest revision that has it: the newest revision, the one used most, then
-loads one module and nothing else, and imports only ever lead from an older module to a newer one.
+A shared guard lives in the module of the oldest revision that has it, and imports only ever lead from a newer module
+to an older one: what a new revision brings leaves the modules of the others as they are.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def plan(source: Source) -> Plan:
         for revision in source.revision_names
     }
     classes = _classes(definitions)
-    newest: dict[int, str] = {}
+    oldest: dict[int, str] = {}
     for (revision, _), number in classes.items():
-        newest[number] = max(revision, newest.get(number, revision))
-    return Plan(definitions, {key: newest[number] for key, number in classes.items()})
+        oldest[number] = min(revision, oldest.get(number, revision))
+    return Plan(definitions, {key: oldest[number] for key, number in classes.items()})
 
 
 def is_schema(value: Any) -> TypeGuard[Schema]:

@@ -25,7 +25,7 @@ def emit(source: Source, model: Model) -> dict[str, str]:
     return {
         "history.py": render(
             "history.py.j2",
-            header=header(source),
+            header=header(source.digest),
             definitions={name: entry for name, entry in definitions.items() if entry != whole},
             fields={name: entry for name, entry in fields.items() if entry},
         ),

@@ -21,7 +21,7 @@ def emit(source: Source, model: Model) -> dict[str, str]:
     methods = [_method(source, model, name, entry) for name, entry in source.methods.items()]
     requests = [method for method in methods if method["kind"] == "request"]
     notifications = [method for method in methods if method["kind"] == "notification"]
-    head = header(source)
+    head = header(source.digest)
     calls = [method for method in requests if "client" in method["sides"]]
     asked = [method for method in requests if "server" in method["sides"]]
     heard = [method for method in notifications if "client" in method["sides"]]

@@ -43,7 +43,7 @@ def emit(source: Source, model: Model) -> dict[str, str]:
         exports[domain] = sorted(definition.name for definition in definitions)
         files[f"types/{domain}.py"] = render(
             "types_module.py.j2",
-            header=header(source),
+            header=header(source.digest),
             domain=domain,
             description=source.documents[domain].get("description", ""),
             imports=sorted(imports | _alias_imports(model, domain, aliases)),
@@ -52,8 +52,8 @@ def emit(source: Source, model: Model) -> dict[str, str]:
             exports=exports[domain],
         )
     names = sorted((name, domain) for domain, listed in exports.items() for name in listed)
-    files["types/__init__.py"] = render("types_init.py.j2", header=header(source), exports=names)
-    files["types/_struct.py"] = render("types_struct.py.j2", header=header(source))
+    files["types/__init__.py"] = render("types_init.py.j2", header=header(source.digest), exports=names)
+    files["types/_struct.py"] = render("types_struct.py.j2", header=header(source.digest))
     return files
 
 

@@ -206,8 +206,8 @@ def test_a_change_deep_down_splits_all_that_refer_to_it() -> None:
     for name in ("top", "middle", "bottom"):
         assert f"def check_{name}(" in older
         assert f"def check_{name}(" in newer
-    assert "def check_loop(" not in older
-    assert "from typedmcp_wire.guards.r2026_07_28 import check_loop" in older
+    assert "def check_loop(" not in newer
+    assert "from typedmcp_wire.guards.r2025_01_01 import check_loop" in newer
 
 
 def test_names_that_lead_in_a_circle_are_refused() -> None:
