@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import inspect
 import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from typedmcp.core.errors import UsageError
 from typedmcp.core.transport import MCPServerInterface
 
-TRANSPORTS = ("stdio", "http")
+if TYPE_CHECKING:
+    from aiohttp import web
+
+TRANSPORTS = ("stdio", "http", "ws")
 
 
 def run(server: MCPServerInterface, transport: str = "stdio", **options: Any) -> int | None:
     """Serve in this process until the client goes away, Ctrl-C or SIGTERM; the number of that signal is returned.
 
     Args:
-        transport: ``"stdio"`` or ``"http"``.
-        options: For HTTP, those of :func:`serve_http`.
+        transport: ``"stdio"``, ``"http"`` or ``"ws"``.
+        options: For HTTP, those of :func:`serve_http`; for WebSocket, those of :func:`serve_ws`.
 
     Raises:
         UsageError: there is no such transport, it has no such option, or the address cannot be bound.
@@ -30,8 +33,9 @@ def run(server: MCPServerInterface, transport: str = "stdio", **options: Any) ->
         raise UsageError(f"{transport!r} is no transport; use one of {', '.join(TRANSPORTS)}")
     if transport == "stdio" and options:
         raise UsageError(f"stdio has no options; got {', '.join(options)}")
+    serve = {"stdio": serve_stdio, "http": serve_http, "ws": serve_ws}[transport]
     try:
-        return _run(serve_stdio(server)) if transport == "stdio" else _run(serve_http(server, **options), fast=True)
+        return _run(serve(server, **options))
     except KeyboardInterrupt:
         return signal.SIGINT
 
@@ -52,11 +56,47 @@ async def serve_http(
         grace: Seconds open requests have to end after a signal.
         options: Those of :func:`typedmcp.transports.http.create_app`: path, streaming, origins, ...
     """
-    from aiohttp import web
-
     from typedmcp.transports.http.app import create_app
 
-    app = create_app(server, host=host, **options)
+    app = _made(create_app, server, host=host, **options)
+    return await _serve_app(app, server.name, "http", host, port, options.get("path", "/mcp"), grace)
+
+
+async def serve_ws(
+    server: MCPServerInterface,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    grace: float = 5.0,
+    **options: Any,
+) -> int | None:
+    """Serve WebSockets until SIGINT or SIGTERM, and return the signal's number.
+
+    Args:
+        host: The address to bind; loopback by default.
+        port: The port; 0 takes a free one.
+        grace: Seconds connections have to end after a signal.
+        options: Those of :func:`typedmcp.transports.websocket.create_websocket_app`: path, origins, limit, ...
+    """
+    from typedmcp.transports.websocket.app import create_websocket_app
+
+    app = _made(create_websocket_app, server, host=host, **options)
+    return await _serve_app(app, server.name, "ws", host, port, options.get("path", "/mcp"), grace)
+
+
+def _made(create: Callable[..., web.Application], server: MCPServerInterface, **options: Any) -> web.Application:
+    known = inspect.signature(create).parameters
+    for name in options:
+        if name not in known:
+            raise UsageError(f"there is no option {name!r}; there are {', '.join(['port', 'grace', *list(known)[1:]])}")
+    return create(server, **options)
+
+
+async def _serve_app(
+    app: web.Application, name: str, scheme: str, host: str, port: int, path: str, grace: float
+) -> int | None:
+    from aiohttp import web
+
     # A modern request ends with its client; one of the handshake era runs in a task of its own.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=grace)
     await runner.setup()
@@ -68,9 +108,8 @@ async def serve_http(
                 f"cannot listen on {host}:{port}: {error.strerror or error}; choose another port="
             ) from error
         for address in runner.addresses:
-            name = f"[{address[0]}]" if ":" in address[0] else address[0]
-            place = f"http://{name}:{address[1]}{options.get('path', '/mcp')}"
-            sys.stderr.write(f"Serving {server.name} at {place}\n")
+            place = f"[{address[0]}]" if ":" in address[0] else address[0]
+            sys.stderr.write(f"Serving {name} at {scheme}://{place}:{address[1]}{path}\n")
         return await _until_signal(asyncio.get_running_loop().create_future())
     finally:
         await runner.cleanup()
@@ -106,12 +145,10 @@ async def _until_signal(closing: asyncio.Future[None]) -> int | None:
     return received[0] if received else None
 
 
-def _run(main: Coroutine[Any, Any, int | None], *, fast: bool = False) -> int | None:
-    """asyncio.run, on uvloop where it is installed and worth its start (`fast`), or loaded already."""
-    if fast or "uvloop" in sys.modules or os.environ.get("TYPEDMCP_UVLOOP") == "1":
-        try:
-            import uvloop  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
-        except ImportError:
-            return asyncio.run(main)
-        return uvloop.run(main)  # pyright: ignore[reportUnknownMemberType]
-    return asyncio.run(main)
+def _run(main: Coroutine[Any, Any, int | None]) -> int | None:
+    """asyncio.run, on uvloop where it is installed (the extra `speed`)."""
+    try:
+        import uvloop  # pyright: ignore[reportMissingImports, reportUnknownVariableType]
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)  # pyright: ignore[reportUnknownMemberType]

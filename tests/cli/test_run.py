@@ -60,3 +60,46 @@ def test_signals_end_it_cleanly(start: Start, servers: Path, number: int, code: 
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("flag", "scheme"), [("--http", "http"), ("--ws", "ws")])
+async def test_it_serves_an_address(start: Start, servers: Path, flag: str, scheme: str) -> None:
+    process = start("run", str(servers / "tools.py"), flag, "--port", "0", "--path", "/tools")
+    assert process.stderr is not None
+    lines = iter(process.stderr.readline, "")
+    url = next(line for line in lines if line.startswith("Serving")).split()[-1]
+    assert url.startswith(f"{scheme}://127.0.0.1:")
+    assert url.endswith("/tools")
+    async with connect(url) as client:
+        assert await client.call("echo", {"text": "hello"}) == "hello"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--port", "9000"], "--port needs --http or --ws"),
+        (["--origin", "https://a.example"], "--origin needs --http or --ws"),
+        (["--http", "--path", "mcp"], "--path begins with a slash: --path /mcp"),
+        (["--http", "--port", "70000"], "70000 is not in the range"),
+    ],
+)
+def test_what_does_not_fit_is_told(start: Start, servers: Path, words: list[str], told: str) -> None:
+    process = start("run", str(servers / "tools.py"), *words)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert told in err
+
+
+def test_a_port_in_use_is_told(start: Start, servers: Path) -> None:
+    first = start("run", str(servers / "tools.py"), "--http", "--port", "0")
+    assert first.stderr is not None
+    url = next(line for line in iter(first.stderr.readline, "") if line.startswith("Serving")).split()[-1]
+    port = url.rpartition(":")[2].partition("/")[0]
+    second = start("run", str(servers / "tools.py"), "--http", "--port", port)
+    _, err = second.communicate(timeout=30)
+    assert second.returncode != 0
+    assert "choose another port" in err
+    assert "Traceback" not in err

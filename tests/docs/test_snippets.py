@@ -70,8 +70,23 @@ def test_python_snippet_runs(where: str, text: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(("where", "command"), commands(), ids=[f"{w}-{c[:40]}" for w, c in commands()])
 def test_command_runs(where: str, command: str, folder: Path) -> None:
+    if "--http" in command or "--ws" in command:
+        _serves(command, folder)
+        return
     done = run(["sh", "-c", command], folder)
     assert done.returncode == 0, f"{where}: {done.stdout}{done.stderr}"
+
+
+def _serves(command: str, folder: Path) -> None:
+    """It says where it serves, and ends when it is told to; on a free port, as others may have the usual one."""
+    words = [sys.executable, "-m", *command.split(), "--port", "0"]
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            assert process.stderr.readline().startswith("Serving calculator at http://127.0.0.1:")
+        finally:
+            process.terminate()
+        assert process.wait(timeout=30) == 0
 
 
 def test_client_snippet_prints_what_it_says(folder: Path) -> None:

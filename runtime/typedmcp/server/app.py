@@ -229,13 +229,15 @@ class App:
 
     # -- serving ---------------------------------------------------------------------------------------------------
 
-    def run(self, transport: Literal["stdio", "http"] = "stdio", **options: Any) -> None:
+    def run(self, transport: Literal["stdio", "http", "ws"] = "stdio", **options: Any) -> None:
         """Serve until the client goes away; Ctrl-C and SIGTERM end it cleanly.
 
         Args:
             transport: ``"stdio"``: messages on standard input and output; stray prints go to standard error.
                 ``"http"``: Streamable HTTP on ``host=`` (loopback by default), ``port=`` (8000) and ``path=``.
-            options: What else :func:`typedmcp.transports.http.create_app` takes.
+                ``"ws"``: WebSocket, with the same three.
+            options: What else :func:`typedmcp.transports.http.create_app` or
+                :func:`typedmcp.transports.websocket.create_websocket_app` takes.
 
         Raises:
             UsageError: there is no such transport or option, or the address cannot be bound.

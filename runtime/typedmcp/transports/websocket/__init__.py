@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typedmcp.transports.websocket.app import DEFAULT_MAX_CONNECTIONS, create_websocket_app
     from typedmcp.transports.websocket.client import (
         WebSocketClientTransport,
         WebSocketHandshakeError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_HEARTBEAT",
+    "DEFAULT_MAX_CONNECTIONS",
     "DEFAULT_MAX_MESSAGE_BYTES",
     "DEFAULT_MCP_PATH",
     "MCP_WEBSOCKET_SUBPROTOCOL",
@@ -43,6 +45,7 @@ __all__ = [
     "WebSocketHandshakeError",
     "WebSocketServer",
     "WebSocketServerTransport",
+    "create_websocket_app",
     "create_websocket_client_transport",
     "create_websocket_routes",
     "create_websocket_server",
@@ -50,6 +53,7 @@ __all__ = [
 
 _HOMES = {
     "DEFAULT_HEARTBEAT": "frames",
+    "DEFAULT_MAX_CONNECTIONS": "app",
     "DEFAULT_MAX_MESSAGE_BYTES": "frames",
     "DEFAULT_MCP_PATH": "frames",
     "MCP_WEBSOCKET_SUBPROTOCOL": "frames",
@@ -57,6 +61,7 @@ _HOMES = {
     "WebSocketHandshakeError": "client",
     "WebSocketServer": "server",
     "WebSocketServerTransport": "transport",
+    "create_websocket_app": "app",
     "create_websocket_client_transport": "client",
     "create_websocket_routes": "server",
     "create_websocket_server": "server",

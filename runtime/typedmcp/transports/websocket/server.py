@@ -142,6 +142,11 @@ class WebSocketServer:
         self._servings: set[_Serving] = set()
         self._watching: asyncio.TimerHandle | None = None
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._servings)
+
     async def __call__(self, request: web.Request) -> web.WebSocketResponse | None:
         """Serve an upgrade request until its connection ends; None when it is none for this handler.
 
