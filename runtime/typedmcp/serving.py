@@ -97,6 +97,7 @@ async def _serve_app(
 ) -> int | None:
     from aiohttp import web
 
+    signals = _Signals()
     # A modern request ends with its client; one of the handshake era runs in a task of its own.
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=grace)
     await runner.setup()
@@ -110,7 +111,7 @@ async def _serve_app(
         for address in runner.addresses:
             place = f"[{address[0]}]" if ":" in address[0] else address[0]
             sys.stderr.write(f"Serving {name} at {scheme}://{place}:{address[1]}{path}\n")
-        return await _until_signal(asyncio.get_running_loop().create_future())
+        return await signals.wait(asyncio.get_running_loop().create_future())
     finally:
         await runner.cleanup()
 
@@ -119,30 +120,43 @@ async def serve_stdio(server: MCPServerInterface) -> int | None:
     """Serve the process's standard input and output until end of input or a signal, and return the signal's number."""
     from typedmcp.transports.stdio.server import create_stdio_server
 
+    signals = _Signals()
     handle = create_stdio_server(server)
     await handle.start()
     try:
-        return await _until_signal(asyncio.ensure_future(handle.wait_closed()))
+        return await signals.wait(asyncio.ensure_future(handle.wait_closed()))
     finally:
         await handle.stop()
 
 
-async def _until_signal(closing: asyncio.Future[None]) -> int | None:
-    """Wait for `closing`, or for SIGINT or SIGTERM, whose number is returned."""
-    loop = asyncio.get_running_loop()
-    received: list[int] = []
+class _Signals:
+    """SIGINT and SIGTERM, caught from here on; later than the first word of a server would be too late."""
 
-    def end(number: int) -> None:
-        received.append(number)
-        closing.cancel()
+    def __init__(self) -> None:
+        self._received: list[int] = []
+        self._closing: asyncio.Future[None] | None = None
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # Not on Windows, and not outside the main thread: there Ctrl-C raises KeyboardInterrupt instead.
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, self._end, number)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Not on Windows, and not outside the main thread: there Ctrl-C raises KeyboardInterrupt instead.
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, end, number)
-    with contextlib.suppress(asyncio.CancelledError):
-        await closing
-    return received[0] if received else None
+    async def wait(self, closing: asyncio.Future[None]) -> int | None:
+        """Wait for `closing`, or for a signal, whose number is returned."""
+        self._closing = closing
+        if self._received:
+            closing.cancel()
+        try:
+            await closing
+        except asyncio.CancelledError:
+            if not self._received:
+                raise
+        return self._received[0] if self._received else None
+
+    def _end(self, number: int) -> None:
+        self._received.append(number)
+        if self._closing is not None:
+            self._closing.cancel()
 
 
 def _run(main: Coroutine[Any, Any, int | None]) -> int | None:

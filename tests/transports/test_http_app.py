@@ -400,6 +400,14 @@ async def test_a_process_notices_at_once_that_a_client_has_gone() -> None:
             assert await child.stdout.readline() == b"stopped\n"
 
 
+async def test_who_cancels_it_is_not_told_that_it_has_ended() -> None:
+    serving = asyncio.create_task(serve_http(make(), port=0))
+    await asyncio.sleep(0.1)
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+
+
 async def test_a_port_in_use_is_told() -> None:
     async with safe() as site:
         with pytest.raises(UsageError, match="choose another port="):
