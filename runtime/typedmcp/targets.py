@@ -13,6 +13,7 @@ from typedmcp.core.errors import UsageError
 from typedmcp.core.transport import ClientTransportInterface
 
 if TYPE_CHECKING:
+    from typedmcp.client.callbacks import Elicit, ElicitURL, ListRoots, Roots, Sample
     from typedmcp.core.emitter import Listener
     from typedmcp.server.app import App
     from typedmcp.server.server import MCPServer
@@ -45,6 +46,11 @@ def connect(
     name: str | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    elicit: Elicit | None = None,
+    elicit_url: ElicitURL | None = None,
+    sample: Sample | None = None,
+    sample_tools: bool = False,
+    roots: Roots | ListRoots | None = None,
     on: Mapping[str, Listener] | None = None,
 ) -> Connecting:
     """A client for a server, to be entered by ``async with`` or awaited.
@@ -59,6 +65,7 @@ def connect(
         name: How the client introduces itself.
         env: The whole environment of a command; by default this process's.
         cwd: The folder a command starts in.
+        elicit, elicit_url, sample, sample_tools, roots: What answers the server's questions; see :class:`MCPClient`.
         on: Listeners for the client's events.
 
     Raises:
@@ -70,6 +77,11 @@ def connect(
         timeout=timeout,
         protocol_version=version,
         probe_timeout=probe_timeout,
+        elicit=elicit,
+        elicit_url=elicit_url,
+        sample=sample,
+        sample_tools=sample_tools,
+        roots=roots,
         on=on,
     )
     return Connecting(client)

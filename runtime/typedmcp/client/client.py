@@ -5,6 +5,7 @@ Rules:
 - Every request has a deadline.  When it passes, or the caller gives up, the server is told (`initialize` apart) and a
   late answer is of no effect.
 - What is no answer to a request is emitted as ``notification``: notifications, requests of the server, late answers.
+- What a server asks of the client goes to the functions given for it; see :mod:`typedmcp.client.callbacks`.
 - A server's faults never end the client: they are emitted as ``error``, or raised by the call they belong to.
 - ``connect`` and ``disconnect`` may be called from any task, any number of times.
 """
@@ -20,9 +21,12 @@ from typing import Any, TypeVar, Unpack
 import msgspec
 from msgspec import UNSET
 
+from typedmcp.client.asked import Asked
+from typedmcp.client.callbacks import Callbacks, Elicit, ElicitURL, ListRoots, Roots, Sample
 from typedmcp.client.negotiation import DEFAULT_PROBE_TIMEOUT, Agreement, negotiate
 from typedmcp.client.pending import Pending, PendingTable
 from typedmcp.client.results import check_result, invalid_result, lost_request, unreadable_answer
+from typedmcp.client.rounds import answered
 from typedmcp.client.tools import RemoteTool, remote_tools
 from typedmcp.client.values import value_of
 from typedmcp.core.constants import (
@@ -41,9 +45,9 @@ from typedmcp.core.errors import (
     TransportError,
     TypedMCPError,
     UnsupportedMethod,
+    UsageError,
 )
 from typedmcp.core.jsonrpc import (
-    JSONRPCErrorData,
     JSONRPCMessage,
     JSONRPCRequest,
     JSONRPCResponse,
@@ -57,11 +61,11 @@ from typedmcp_wire.revisions import (
     CLIENT_CAPABILITIES_KEY,
     CLIENT_INFO_KEY,
     HANDSHAKE_REVISIONS,
-    METHOD_NOT_FOUND,
     PROGRESS_TOKEN_KEY,
     PROTOCOL_VERSION_KEY,
 )
-from typedmcp_wire.types.base import ClientCapabilities, Implementation, ServerCapabilities
+from typedmcp_wire.types.base import Implementation, ServerCapabilities
+from typedmcp_wire.types.input import InputRequiredResult
 from typedmcp_wire.types.lifecycle import CancelledNotificationParams, ProgressNotificationParams
 
 logger = logging.getLogger("typedmcp")
@@ -80,6 +84,12 @@ class MCPClient(ClientStub):
         timeout: Seconds each request may take; None: no limit.
         protocol_version: Speak this revision and no other; by default the newest both sides know.
         probe_timeout: Seconds of silence after which a server counts as one of the handshake era.
+        elicit: Answers a form a server wants filled in: gets its parameters, returns the values; None declines.
+        elicit_url: Asks the user whether to open an address: True means that it was opened or will be.  Show the whole
+            address, and open nothing unasked.
+        sample: Answers a request to sample a model.
+        sample_tools: Whether `sample` takes tools.
+        roots: The folders (or ``file://`` URIs) a server may work in, or a function that returns them.
         on: Listeners for ``connect``, ``disconnect``, ``notification`` (a message) and ``error`` (an exception).
         error: Called with (exception, event) when a listener fails.
     """
@@ -93,6 +103,11 @@ class MCPClient(ClientStub):
         timeout: float | None = DEFAULT_MCP_REQUEST_TIMEOUT,
         protocol_version: str | None = None,
         probe_timeout: float | None = DEFAULT_PROBE_TIMEOUT,
+        elicit: Elicit | None = None,
+        elicit_url: ElicitURL | None = None,
+        sample: Sample | None = None,
+        sample_tools: bool = False,
+        roots: Roots | ListRoots | None = None,
         on: Mapping[str, Listener] | None = None,
         error: ErrorHandler | None = None,
     ) -> None:
@@ -102,7 +117,10 @@ class MCPClient(ClientStub):
             name=DEFAULT_MCP_CLIENT_NAME if name is None else name,
             version=DEFAULT_MCP_CLIENT_VERSION if version is None else version,
         )
-        self._capabilities = ClientCapabilities()
+        self._callbacks = Callbacks(
+            elicit=elicit, elicit_url=elicit_url, sample=sample, sample_tools=sample_tools, roots=roots
+        )
+        self._asked = Asked(self._callbacks, self._send_soon, lambda error: self._emitter.emit("error", error))
         self._timeout = timeout
         self._pinned = protocol_version
         self._probe_timeout = probe_timeout
@@ -197,16 +215,18 @@ class MCPClient(ClientStub):
         self._closing = None
         self._ended = False
         self._last_error = None
+        self._asked.revision = None
         try:
             await self._transport.start()
             agreement = await negotiate(
                 self._ask,
                 info=self._info,
-                capabilities=self._capabilities,
+                capabilities=self._callbacks.capabilities,
                 pinned=self._pinned,
                 timeout=self._timeout,
                 probe_timeout=self._probe_timeout,
             )
+            self._asked.revision = agreement.revision
             if agreement.revision in HANDSHAKE_REVISIONS:
                 await self._transport.send(JSONRPCRequest(method="notifications/initialized"))
             if self._ended:
@@ -234,6 +254,7 @@ class MCPClient(ClientStub):
         try:
             await self._transport.close()
         finally:
+            self._asked.close()
             for task in self._tasks:
                 task.cancel()
             if was_connected:
@@ -264,8 +285,17 @@ class MCPClient(ClientStub):
         if not method.sent_by("client", revision):
             known = sorted(method.client)
             raise UnsupportedMethod(f"{revision} has no {method.name}; it is part of {', '.join(known) or 'none'}")
-        result: R = await self._exchange(revision, method, params, options, withdraw=method.cancellable)
-        return result
+        result: Any = await self._exchange(revision, method, params, options, withdraw=method.cancellable)
+        if isinstance(result, InputRequiredResult):
+            if revision in HANDSHAKE_REVISIONS:
+                raise InvalidResult(f"{method.name} was answered with a request for input, which {revision} has not")
+
+            async def once(retry: Any) -> Any:
+                return await self._exchange(revision, method, retry, options, withdraw=method.cancellable)
+
+            result = await answered(once, method, params, result, self._callbacks)
+        answer: R = result
+        return answer
 
     async def _ask(self, revision: str, method: Method[Any, Any], params: Any, timeout: float | None) -> Any:
         """One request of the negotiation, before a revision is agreed on.
@@ -284,6 +314,18 @@ class MCPClient(ClientStub):
             ToolError: the tool failed.  Everything :meth:`request` raises, too.
         """
         return value_of(await self.call_tool(name, dict(arguments or {}), **options))
+
+    async def roots_changed(self) -> None:
+        """Say that the function given as `roots` would now return others; at 2026-07-28 servers ask anew by themselves.
+
+        Raises:
+            UsageError: `roots` is no function, so that no change was announced.
+        """
+        declared = self._callbacks.capabilities.roots
+        if declared is None or not declared.list_changed:
+            raise UsageError("give roots= as a function, so that they can change")
+        if self._agreed().revision in HANDSHAKE_REVISIONS:
+            await self._transport.send(JSONRPCRequest(method="notifications/roots/list_changed"))
 
     async def tools(self) -> list[RemoteTool]:
         """The server's tools, all pages, each callable as if it were local."""
@@ -342,7 +384,7 @@ class MCPClient(ClientStub):
             meta[PROGRESS_TOKEN_KEY] = token
         if revision not in HANDSHAKE_REVISIONS:
             meta[PROTOCOL_VERSION_KEY] = revision
-            meta[CLIENT_CAPABILITIES_KEY] = self._capabilities
+            meta[CLIENT_CAPABILITIES_KEY] = self._callbacks.capabilities
             meta[CLIENT_INFO_KEY] = self._info
         if not meta:
             return params
@@ -378,7 +420,9 @@ class MCPClient(ClientStub):
         if message.method == "notifications/progress":
             self._progressed(message)
         elif message.id is not UNSET:
-            self._asked(message)
+            self._ask_back(message)
+        elif message.method == "notifications/cancelled":
+            self._asked.cancelled(message)
         self._emitter.emit("notification", message)
 
     def _progressed(self, message: JSONRPCRequest) -> None:
@@ -389,17 +433,13 @@ class MCPClient(ClientStub):
             return
         self._pending.progress(report.progress_token, report.progress, report.total, report.message)
 
-    def _asked(self, request: JSONRPCRequest) -> None:
-        """A request of the server: `ping` is answered, others are not served; the modern era has none."""
-        if self._agreement is not None and self._agreement.revision not in HANDSHAKE_REVISIONS:
-            self._emitter.emit(
-                "error", InvalidResult(f"the server sent a request ({request.method}), which it may not")
-            )
-        elif request.method == "ping":
-            self._send_soon(JSONRPCResponse(id=request.id, result={}))
+    def _ask_back(self, request: JSONRPCRequest) -> None:
+        """A request of the server; the modern era has none."""
+        if self._asked.revision is not None and self._asked.revision not in HANDSHAKE_REVISIONS:
+            error = InvalidResult(f"the server sent a request ({request.method}), which it may not")
+            self._emitter.emit("error", error)
         else:
-            error = JSONRPCErrorData(code=METHOD_NOT_FOUND, message=f"Method not found: {request.method}")
-            self._send_soon(JSONRPCResponse(id=request.id, error=error))
+            self._asked.take(request)
 
     def _send_soon(self, message: JSONRPCMessage) -> None:
         async def send() -> None:
@@ -430,6 +470,7 @@ class MCPClient(ClientStub):
     def _closed(self) -> None:
         """The transport has ended, of itself or by :meth:`disconnect`."""
         self._ended = True
+        self._asked.close()
         self._pending.fail_all(lambda entry: self._ending(f"the connection ended while waiting for {entry.method}"))
         if self._agreement is not None and self._closing is None:
             self._agreement = None

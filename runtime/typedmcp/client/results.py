@@ -21,10 +21,10 @@ def check_result(result: Any, method: Method[Any, Any]) -> Any:
     """`result` itself.
 
     Raises:
-        InvalidResult: it is of a kind this client has not declared: another `resultType`, a request for input, a task.
+        InvalidResult: it is of a kind this client has not declared: another `resultType`, a task.
     """
     if isinstance(result, InputRequiredResult):
-        raise InvalidResult(f"{method.name} asks for input, which this client has not offered to give")
+        return result
     if isinstance(result, CreateTaskResult):
         raise InvalidResult(f"{method.name} was answered with a task, which this client has not asked for")
     kind = result.get("resultType") if is_object(result) else getattr(result, "result_type", None)
