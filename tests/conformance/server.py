@@ -96,6 +96,14 @@ async def test_logging_tool(context: Context) -> str:
 
 
 @app.tool
+async def test_reconnection(context: Context) -> str:
+    """Close the stream in the middle of the call."""
+    await context.close_stream(0.1)
+    await asyncio.sleep(0.2)
+    return "The rest came after a new connection"
+
+
+@app.tool
 async def test_sampling(prompt: str, context: Context) -> str:
     """Ask the client's model."""
     message = types.SamplingMessage(role="user", content=types.TextContent(text=prompt))

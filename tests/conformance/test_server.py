@@ -34,8 +34,6 @@ NOT_BUILT = {
     "tasks-required-task-error",
     "tasks-wire-fields",
 }
-# server-sse-polling wants a stream that the server closes in the middle of a call; it is not scored.
-WARNED = {"server-sse-polling"}
 _LINE = re.compile(r"^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed", re.MULTILINE)
 _UNSCORED = re.compile(r"^  [✓✗] ([\w/-]+) \(", re.MULTILINE)
 
@@ -51,7 +49,7 @@ def test_the_official_suite(suite: Suite, url: str, revision: str, tmp_path: Pat
     assert len(required) == REQUIRED[revision], sorted(required)
     failed = {name for name in verdicts if not verdicts[name]}
     assert failed == (NOT_BUILT if revision == "2026-07-28" else set()), done.stdout[-4000:]
-    assert warnings(tmp_path) <= WARNED
+    assert warnings(tmp_path) == set()
     others = f"{len(unscored - failed)} of {len(unscored)}"
     print(f"\n{revision}: all of {len(required)} required scenarios, {others} others")
 

@@ -34,6 +34,7 @@ LEVELS: tuple[LoggingLevel, ...] = (
     "alert",
     "emergency",
 )
+_LONGEST_RETRY = 24 * 60 * 60  # seconds
 _SEVERITY = {level: number for number, level in enumerate(LEVELS)}
 
 
@@ -212,6 +213,34 @@ class Context(Questions):
             return _DONE
         params = LoggingMessageNotificationParams(level=level, data=data, logger=logger_name)
         return self._notify("notifications/message", params)
+
+    def close_stream(self, retry: float | None = None) -> Awaitable[None]:
+        """Close the connection on which the client waits, and go on: the client comes back and gets the rest.
+
+        For work that takes long, so that no connection need stay open for it.  That needs Streamable HTTP, a client of
+        2025-11-25 that takes event streams, and a session that can be resumed; anywhere else this does nothing, and
+        the answer arrives as usual.  Works at once, like :meth:`report_progress`.
+
+        Args:
+            retry: The seconds the client is asked to wait before it comes back; None: what the server says anyway.
+
+        Raises:
+            UsageError: `retry` is no length of time.
+        """
+        if retry is not None and not 0 <= retry <= _LONGEST_RETRY:
+            raise UsageError(f"retry is a number of seconds from 0 to {_LONGEST_RETRY}, not {retry!r}")
+        milliseconds = None if retry is None else round(retry * 1000)
+        if self._loop is None:
+            self._close_stream(milliseconds)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the request with it
+                self._loop.call_soon_threadsafe(self._close_stream, milliseconds)
+        return _DONE
+
+    def _close_stream(self, milliseconds: int | None) -> None:
+        close: Callable[[int | None], bool] | None = getattr(self._peer, "close_stream", None)
+        if self._finished or close is None or not close(milliseconds):
+            logger.debug("the stream of %s stays open: its client could not come back for the rest", self.method)
 
     def _wanted_level(self) -> LoggingLevel | None:
         """The level in force: in the handshake era a client may choose another while the request runs."""

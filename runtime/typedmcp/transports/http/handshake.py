@@ -128,7 +128,7 @@ class HandshakePosts:
             self.close(stream, name, session)
 
         try:
-            await self.begin(request, self.peer(send, revision, session, principal), session, deliver)
+            await self.begin(request, self.peer(send, revision, session, principal, name), session, deliver)
             quick = stream.take()
             if quick is not None:
                 # The whole stream is there: one write instead of three.
@@ -180,12 +180,17 @@ class HandshakePosts:
     # -- what single messages and batches share --------------------------------------------------------------------
 
     def peer(
-        self, send: Send | None, revision: str | None, session: LiveSession | None, principal: object
+        self,
+        send: Send | None,
+        revision: str | None,
+        session: LiveSession | None,
+        principal: object,
+        stream: str = "",
     ) -> RequestPeer:
         """The client behind a message."""
         if session is None:
             return RequestPeer(send, Stateless(revision or self._assumed), principal=principal)
-        return RequestPeer(send, session, calls=session.calls, principal=principal, standalone=session)
+        return RequestPeer(send, session, calls=session.calls, principal=principal, standalone=session, stream=stream)
 
     def streams(self, get: Get) -> bool:
         """Whether the client gets an event stream."""

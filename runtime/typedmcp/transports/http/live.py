@@ -165,8 +165,13 @@ class LiveSession:
 
     def prime(self, stream: OutgoingStream, name: str) -> None:
         """Begin a stream so that it can be resumed from there; older clients choke on an event of no data."""
-        if self.resumable and self.revision is not None and self.revision >= PRIMED_REVISION:
+        if self._primes:
             stream.send(encode_event("", id=self.state.mark(name), retry=self._retry_ms))
+
+    @property
+    def _primes(self) -> bool:
+        revision = self.revision
+        return self.resumable and revision is not None and revision >= PRIMED_REVISION
 
     def sender(self, name: str) -> Send:
         """How messages of a stream are sent: kept for replay, then written to whoever listens."""
@@ -200,6 +205,24 @@ class LiveSession:
             self._gets.pop(stream, None)
         if self._posts is not None and self._posts.get(name) is stream:
             self._posts[name] = None
+
+    def close_stream(self, name: str, retry_ms: int | None = None) -> bool:
+        """End the connection a request's messages are written to; the request goes on, and what comes is kept.
+
+        The last event says how long to wait and after which id to resume: a client that polls again and again so
+        sees that it is wanted back.
+
+        Returns:
+            Whether there was one: only clients whose streams were begun with an id come back.
+        """
+        stream = None if self._posts is None else self._posts.get(name)
+        if stream is None or not self._primes:
+            return False
+        retry = self._retry_ms if retry_ms is None else retry_ms
+        stream.send(encode_event("", id=self.state.mark(name), retry=retry))
+        self.detach(stream, name)
+        stream.end()
+        return True
 
     def end_stream(self, name: str) -> None:
         """A request's stream is complete, whoever reads it."""

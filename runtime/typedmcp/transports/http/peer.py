@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import UNSET
@@ -34,6 +34,15 @@ class HandshakeHolder(Protocol):
 
     @handshake.setter
     def handshake(self, value: Handshake | None) -> None: ...
+
+
+@runtime_checkable
+class StreamCloser(Protocol):
+    """A session whose streams can be closed before they are complete."""
+
+    def close_stream(self, name: str, retry_ms: int | None) -> bool:
+        """Close what a request's messages are written to now; False when the client could not come back for more."""
+        ...
 
 
 class Nobody:
@@ -130,9 +139,10 @@ class RequestPeer:
         calls: Where the session's calls to the client are made; None without a session.
         principal: Who the caller is.
         standalone: The session as something that can be notified at any time; None without one.
+        stream: The name in the session of the stream its messages go to; empty where that cannot be resumed.
     """
 
-    __slots__ = ("_calls", "_holder", "_send", "principal", "standalone", "withdrawn")
+    __slots__ = ("_calls", "_holder", "_send", "_stream", "principal", "standalone", "withdrawn")
 
     def __init__(
         self,
@@ -142,12 +152,14 @@ class RequestPeer:
         calls: Calls | None = None,
         principal: object = None,
         standalone: object = None,
+        stream: str = "",
     ) -> None:
         self.principal = principal
         self.standalone = standalone
         self.withdrawn = False
         self._holder = holder
         self._send = send
+        self._stream = stream
         self._calls = calls
 
     @property
@@ -176,6 +188,20 @@ class RequestPeer:
         if self._calls is None or self._send is None:
             raise UsageError("this client cannot be asked: that needs a session and an event stream")
         return await self._calls.make(self._send, method, params, timeout)
+
+    def close_stream(self, retry_ms: int | None = None) -> bool:
+        """Close the connection that waits for the answer, so that the client polls for it.
+
+        Args:
+            retry_ms: How many milliseconds the client should stay away; None: as long as the session says.
+
+        Returns:
+            Whether there was one that could be closed.
+        """
+        session = self.standalone
+        if not self._stream or self.withdrawn or not isinstance(session, StreamCloser):
+            return False
+        return session.close_stream(self._stream, retry_ms)
 
     def _forward(self, message: JSONRPCRequest) -> None:
         if self._send is not None and not self.withdrawn:
