@@ -118,7 +118,7 @@ class Stage:
 
 @pytest.fixture
 async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    monkeypatch.setattr(endpoint, "_RETRY_MS", 1)
+    monkeypatch.setattr(endpoint, "_RETRY_MS", 0)
     app = App("cut", "1")
     runs: list[str] = []
 
@@ -128,7 +128,7 @@ async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
         runs.append("slow")
         for step in (1, 2):
             context.report_progress(step, message=TEXT)
-            await asyncio.sleep(0.0005)
+            await asyncio.sleep(0.002)  # longer than the way back: some of it is replayed, some comes live
         return TEXT
 
     @app.tool
