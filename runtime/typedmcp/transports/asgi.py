@@ -20,6 +20,7 @@ from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http.endpoint import Endpoint
 from typedmcp.transports.http.guard import OriginGuard
 from typedmcp.transports.http.limits import (
+    DEFAULT_BODY_SECONDS,
     DEFAULT_IDLE_SECONDS,
     DEFAULT_MAX_BODY,
     DEFAULT_MAX_DEPTH,
@@ -30,7 +31,8 @@ from typedmcp.transports.http.limits import (
 )
 from typedmcp.transports.http.mirror import Get
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
-from typedmcp.transports.http.replies import Headers, Reply, too_large
+from typedmcp.transports.http.rate import RateLimiter
+from typedmcp.transports.http.replies import Headers, Reply, too_large, too_slow
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
 from typedmcp.transports.http.store import SessionStore
 from typedmcp.transports.http.ticker import Ticker
@@ -61,6 +63,9 @@ def create_asgi_app(
     capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
     replay_bytes: int = DEFAULT_REPLAY_BYTES,
     keep_alive: float | None = DEFAULT_KEEP_ALIVE,
+    body_timeout: float | None = DEFAULT_BODY_SECONDS,
+    rate_limit: float | None = None,
+    rate_burst: int | None = None,
     identify: Identify | None = None,
 ) -> ASGIApp:
     """An ASGI application that serves `mcp` at `path`, or at the place it is mounted.
@@ -80,6 +85,10 @@ def create_asgi_app(
         capacity: How many messages a session keeps for replay.
         replay_bytes: How much text it keeps.
         keep_alive: Seconds of silence on a stream before a comment is sent.
+        body_timeout: Seconds within which a body must have arrived, or it is 408; None: any time.
+        rate_limit: How many tool calls and completions per second a caller may ask for; one more is 429.  A caller is
+            who `identify` says, or else an address.  None: any number.
+        rate_burst: How many of them at once; by default those of one second.
         identify: Tells from the scope who a request's caller is, at once or as an awaitable.
     """
     server: MCPServerInterface = getattr(mcp, "server", mcp)
@@ -98,8 +107,9 @@ def create_asgi_app(
         keep_alive=keep_alive,
         max_depth=max_depth,
         max_requests=max_requests,
+        rate=None if rate_limit is None else RateLimiter(rate_limit, rate_burst),
     )
-    return ASGIApp(endpoint, path, max_body, identify)
+    return ASGIApp(endpoint, path, max_body, identify, body_timeout)
 
 
 class ASGIApp:
@@ -109,10 +119,18 @@ class ASGIApp:
         endpoint: What serves; its counters can be read.
     """
 
-    def __init__(self, endpoint: Endpoint, path: str, max_body: int, identify: Identify | None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        path: str,
+        max_body: int,
+        identify: Identify | None,
+        body_timeout: float | None = DEFAULT_BODY_SECONDS,
+    ) -> None:
         self.endpoint = endpoint
         self._paths = {path.rstrip("/"), path.rstrip("/") + "/"}
         self._max_body = max_body
+        self._body_timeout = body_timeout
         self._identify = identify
         self._watch = Ticker(_WATCH_SECONDS)
 
@@ -153,15 +171,36 @@ class ASGIApp:
 
         reply = self.endpoint.admit(get)
         if reply is None:
-            body = await read_body(receive, self._max_body)
-            if body is None:
-                reply = too_large(self._max_body).extended(self.endpoint.cors(get))
+            body = await self._body(scope, receive)
+            if isinstance(body, Reply):
+                reply = body.extended(self.endpoint.cors(get))
             else:
                 reply = await self._exchange(scope, get, body, receive, responder)
         if reply is not None:
             await responder.answer(reply)
         else:
             await responder.end()
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | Reply:
+        """The body of a request, or why it is not waited for."""
+        limit = self._body_timeout
+        if limit is None:
+            body = await read_body(receive, self._max_body)
+            return too_large(self._max_body) if body is None else body
+        task = asyncio.current_task()
+        assert task is not None
+        patience = _Patience(task, limit)
+        self._watch.add(patience)
+        try:
+            body = await read_body(receive, self._max_body)
+        except asyncio.CancelledError:
+            if not patience.spent or task.uncancel():
+                raise
+            late = too_slow(limit)
+            return late.extended((("Connection", "close"),)) if scope.get("http_version", "1.1")[0] == "1" else late
+        finally:
+            self._watch.remove(patience)
+        return too_large(self._max_body) if body is None else body
 
     def _serves(self, scope: Scope) -> bool:
         root: str = scope.get("root_path", "")
@@ -188,7 +227,9 @@ class ASGIApp:
         responder.task = task
         self._watch.add(client)
         try:
-            return await self.endpoint.serve(scope["method"], get, body, responder, principal)
+            peer = scope.get("client")
+            address: str | None = peer[0] if peer else None
+            return await self.endpoint.serve(scope["method"], get, body, responder, principal, address)
         except ConnectionClosed:
             responder.broken = True
             return None
@@ -264,6 +305,24 @@ class _Responder:
     async def _start(self, status: int, headers: Headers) -> None:
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+class _Patience:
+    """Cancels the task that waits for a body, when it has waited long enough: cheaper than a timer for every body."""
+
+    __slots__ = ("_left", "_task", "spent")
+
+    def __init__(self, task: asyncio.Task[Any], seconds: float) -> None:
+        self._task = task
+        self._left = seconds
+        self.spent = False
+
+    def tick(self) -> None:
+        """Some time has passed."""
+        self._left -= _WATCH_SECONDS
+        if self._left <= 0 and not self.spent:
+            self.spent = True
+            self._task.cancel()
 
 
 class _Client:

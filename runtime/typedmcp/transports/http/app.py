@@ -21,6 +21,7 @@ from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http.endpoint import Endpoint
 from typedmcp.transports.http.guard import OriginGuard
 from typedmcp.transports.http.limits import (
+    DEFAULT_BODY_SECONDS,
     DEFAULT_IDLE_SECONDS,
     DEFAULT_MAX_BODY,
     DEFAULT_MAX_DEPTH,
@@ -30,9 +31,10 @@ from typedmcp.transports.http.limits import (
     DEFAULT_REPLAY_BYTES,
 )
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
-from typedmcp.transports.http.replies import too_large
+from typedmcp.transports.http.rate import RateLimiter
+from typedmcp.transports.http.replies import Reply
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
-from typedmcp.transports.http.shell import make_watch, plain, respond
+from typedmcp.transports.http.shell import make_watch, plain, read_body, respond
 from typedmcp.transports.http.store import SessionStore
 
 Identify = Callable[[web.Request], object]
@@ -58,6 +60,9 @@ def create_app(
     capacity: int = DEFAULT_MCP_SESSION_CAPACITY,
     replay_bytes: int = DEFAULT_REPLAY_BYTES,
     keep_alive: float | None = DEFAULT_KEEP_ALIVE,
+    body_timeout: float | None = DEFAULT_BODY_SECONDS,
+    rate_limit: float | None = None,
+    rate_burst: int | None = None,
     identify: Identify | None = None,
 ) -> web.Application:
     """An application that serves `mcp` at `path`, with and without a slash at its end.
@@ -77,6 +82,10 @@ def create_app(
         capacity: How many messages a session keeps for replay.
         replay_bytes: How much text it keeps.
         keep_alive: Seconds of silence on a stream before a comment is sent.
+        body_timeout: Seconds within which a body must have arrived, or it is 408; None: any time.
+        rate_limit: How many tool calls and completions per second a caller may ask for; one more is 429.  A caller is
+            who `identify` says, or else an address.  None: any number.
+        rate_burst: How many of them at once; by default those of one second.
         identify: Tells who a request's caller is; a session belongs to the one who opened it.
     """
     server: MCPServerInterface = getattr(mcp, "server", mcp)
@@ -95,6 +104,7 @@ def create_app(
         keep_alive=keep_alive,
         max_depth=max_depth,
         max_requests=max_requests,
+        rate=None if rate_limit is None else RateLimiter(rate_limit, rate_burst),
     )
 
     watch = make_watch()
@@ -104,10 +114,11 @@ def create_app(
         refusal = endpoint.admit(get)
         if refusal is not None:
             return plain(refusal)
-        try:
-            body = await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            return plain(too_large(max_body).extended(endpoint.cors(get)))
+        body = await read_body(request, max_body, body_timeout)
+        if isinstance(body, Reply):
+            refused = plain(body.extended(endpoint.cors(get)))
+            refused.force_close()  # what is left of the body is not waited for
+            return refused
         principal: object = None
         if identify is not None:
             try:
@@ -118,7 +129,9 @@ def create_app(
                 refused.headers.extend(endpoint.cors(get))
                 raise
         return await respond(
-            request, lambda responder: endpoint.serve(request.method, get, body, responder, principal), watch
+            request,
+            lambda responder: endpoint.serve(request.method, get, body, responder, principal, request.remote),
+            watch,
         )
 
     async def stop(_: web.Application) -> None:

@@ -24,6 +24,7 @@ from typedmcp.transports.http.listening import stream_session
 from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.mirror import Get
 from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE, Responder
+from typedmcp.transports.http.rate import RateLimiter
 from typedmcp.transports.http.replies import Headers, Reply, refuse
 from typedmcp.transports.http.store import SessionStore
 from typedmcp_wire.revisions import (
@@ -47,6 +48,7 @@ class Endpoint:
         keep_alive: Seconds of silence on a stream before a comment is sent.
         max_depth: How deeply a body may nest.
         max_requests: How many requests may be open at once, streams included.
+        rate: How often each caller may call; None: as often as it likes.
 
     Attributes:
         sessions: The sessions; its length is how many there are.
@@ -63,12 +65,14 @@ class Endpoint:
         keep_alive: float | None = DEFAULT_KEEP_ALIVE,
         max_depth: int = DEFAULT_MAX_DEPTH,
         max_requests: int = DEFAULT_MAX_REQUESTS,
+        rate: RateLimiter | None = None,
     ) -> None:
         self._exchange = Exchange(server, streaming=streaming, strict=True, keep_alive=keep_alive, max_depth=max_depth)
         self._guard = guard
         self._keep_alive = keep_alive
         self._max_requests = max_requests
         self._stopping = False
+        self._rate = rate
         self.sessions = store
         self.open = 0
 
@@ -88,9 +92,23 @@ class Endpoint:
         return self._guard.cors(get)
 
     async def serve(
-        self, method: str, get: Get, body: bytes, responder: Responder, principal: object = None
+        self,
+        method: str,
+        get: Get,
+        body: bytes,
+        responder: Responder,
+        principal: object = None,
+        address: str | None = None,
     ) -> Reply | None:
         """Answer a request that :meth:`admit` let pass; None when the answer was streamed.
+
+        Args:
+            method: The HTTP method.
+            get: The request's headers.
+            body: Its body.
+            responder: Used when the answer is a stream.
+            principal: Who the caller is.
+            address: Where the request comes from, for the rate of callers that are not known.
 
         Raises:
             ConnectionClosed: the client has gone.
@@ -100,7 +118,11 @@ class Endpoint:
             return Reply(204, headers=(*cors, *self._guard.preflight(get)))
         self.open += 1
         try:
-            reply = await self._route(method, get, body, Extended(responder, cors) if cors else responder, principal)
+            outer = Extended(responder, cors) if cors else responder
+            if method == "POST":
+                reply = await self._post(get, body, outer, principal, address)
+            else:
+                reply = await self._bodiless(method, get, outer, principal)
         finally:
             self.open -= 1
         return reply if reply is None else reply.extended(cors)
@@ -119,17 +141,21 @@ class Endpoint:
             self.sessions.end(session)
         await self._exchange.shut_down()
 
-    async def _route(self, method: str, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
-        if method == "POST":
-            return await self._post(get, body, responder, principal)
+    async def _bodiless(self, method: str, get: Get, responder: Responder, principal: object) -> Reply | None:
         if method in ("GET", "DELETE") and self._exchange.dual:
             return await self._session_request(method, get, responder, principal)
         return _not_allowed("GET, POST, DELETE" if self._exchange.dual else "POST")
 
-    async def _post(self, get: Get, body: bytes, responder: Responder, principal: object) -> Reply | None:
+    async def _post(
+        self, get: Get, body: bytes, responder: Responder, principal: object, address: str | None
+    ) -> Reply | None:
         incoming = self._exchange.read(get, body)
         if isinstance(incoming, Reply):
             return incoming
+        if self._rate is not None:
+            refusal = self._rate.check(incoming, principal, address)
+            if refusal is not None:
+                return refusal
         if incoming.stateless:
             # What cannot be read is told so whatever the session; what is modern has none.
             return await self._exchange.serve(get, incoming, responder, principal=principal)

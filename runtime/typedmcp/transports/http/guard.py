@@ -34,7 +34,7 @@ _ALLOW_HEADERS: Final = (
     f"{LAST_EVENT_ID_HEADER}"
 )
 _MAX_SEEN: Final = 64
-_EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, {PROTOCOL_VERSION_HEADER}, WWW-Authenticate"
+_EXPOSE_HEADERS: Final = f"{SESSION_ID_HEADER}, {PROTOCOL_VERSION_HEADER}, WWW-Authenticate, Retry-After"
 _TOKENS: Final = re.compile(r"[\w!#$%&'*+.^`|~, -]{1,2000}", re.ASCII)
 
 

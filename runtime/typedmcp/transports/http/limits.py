@@ -7,6 +7,8 @@ from typing import Final
 DEFAULT_MCP_PATH: Final = "/mcp"
 DEFAULT_MAX_BODY: Final = 16 * 1024 * 1024
 """The largest body taken, in bytes: 16 MiB."""
+DEFAULT_BODY_SECONDS: Final = 30.0
+"""Seconds within which a body must have arrived."""
 DEFAULT_MAX_DEPTH: Final = 100
 """How deeply a body's arrays and objects may nest."""
 DEFAULT_MAX_SESSIONS: Final = 10_000

@@ -46,6 +46,11 @@ def refuse_request(request: JSONRPCRequest, error: MCPError, status: int) -> Rep
     return Reply(status, encode_response(JSONRPCResponse(id=request.id, error=data)), JSON_HEADERS)
 
 
+def too_slow(seconds: float) -> Reply:
+    """The refusal of a body that does not arrive."""
+    return refuse(408, f"Request Timeout: a body arrives within {seconds:g} seconds")
+
+
 def too_large(limit: int) -> Reply:
     """The refusal of a body."""
     return refuse(413, f"Payload Too Large: a body has at most {limit} bytes")

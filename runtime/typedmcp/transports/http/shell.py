@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from typedmcp.core.errors import ConnectionClosed
 from typedmcp.transports.http import negotiation
 from typedmcp.transports.http.outgoing import Responder
-from typedmcp.transports.http.replies import Headers, Reply
+from typedmcp.transports.http.replies import Headers, Reply, refuse, too_large, too_slow
 from typedmcp.transports.http.ticker import Ticker
 from typedmcp_wire.revisions import LAST_EVENT_ID_HEADER, PROTOCOL_VERSION_HEADER, SESSION_ID_HEADER
 
@@ -104,6 +104,21 @@ async def respond(request: web.BaseRequest, serve: Serve, watch: Ticker) -> web.
         if responder.cancelled:
             request.task.uncancel()
     return await responder.end() if reply is None else plain(reply)
+
+
+async def read_body(request: web.BaseRequest, limit: int, seconds: float | None) -> bytes | Reply:
+    """The body of a request, or the refusal of one that is too large, too slow, or breaks off."""
+    try:
+        if seconds is None or request.content.is_eof():
+            return await request.read()  # most are there with their headers, and need no timer
+        async with asyncio.timeout(seconds):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        return too_large(limit)
+    except TimeoutError:
+        return too_slow(seconds or 0.0)
+    except (ConnectionError, web.RequestPayloadError) as error:
+        return refuse(400, f"Bad Request: the body breaks off: {error}")
 
 
 def plain(reply: Reply) -> web.Response:
