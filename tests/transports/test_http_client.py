@@ -333,6 +333,14 @@ async def test_an_error_without_the_requests_id_is_the_cause() -> None:
             await connect(HTTPClientTransport(there.url), version="2025-06-18")
 
 
+@pytest.mark.parametrize("size", [1_000_000, 5_000_000])
+async def test_a_large_request_goes_out_as_it_is(size: int) -> None:
+    async with peer(echo) as there, running(there.url) as (transport, inbox):
+        await transport.send(call(1, text="é" * (size // 2)))
+        assert told(await inbox.message()) == {"text": "é" * (size // 2)}
+        assert there.last.headers["Content-Length"] == str(len(there.last.body))
+
+
 async def test_a_reply_longer_than_the_limit() -> None:
     async def post(seen: Seen) -> web.StreamResponse:
         if seen.id == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -28,6 +29,7 @@ Opening: TypeAlias = AbstractAsyncContextManager[aiohttp.ClientResponse]
 """A request to be entered by ``async with``."""
 
 _EXCERPT = 200
+_ONE_PIECE = 1024 * 1024
 
 
 class Reconnect(NamedTuple):
@@ -136,7 +138,8 @@ class Link:
         return session.request(
             verb,
             self.url,
-            data=body,
+            # aiohttp writes bytes as one piece, and warns when they are many; a stream goes out piece by piece.
+            data=io.BytesIO(body) if body is not None and len(body) > _ONE_PIECE else body,
             headers=headers,
             timeout=self._limits,
             allow_redirects=False,
