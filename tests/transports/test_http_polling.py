@@ -7,7 +7,7 @@ import logging
 from typing import Any, TypedDict
 
 import pytest
-from http_tools import HANDSHAKE, PATIENCE, modern, modern_headers, serving, tool
+from http_tools import HANDSHAKE, PATIENCE, cancel, modern, modern_headers, serving, tool
 
 from typedmcp import App, Context, connect
 from typedmcp.core.errors import UsageError
@@ -52,6 +52,12 @@ def polled() -> tuple[App, Doors]:
         context.close_stream()
         context.report_progress(2)
         return "done"
+
+    @app.tool
+    async def ask(context: Context) -> str:
+        """Ask while nobody listens."""
+        context.close_stream(0)
+        return ", ".join(root.uri for root in await context.list_roots())
 
     return app, doors
 
@@ -102,6 +108,30 @@ async def test_our_client_follows_however_often_the_stream_is_closed() -> None:
         async with asyncio.timeout(PATIENCE), connect(transport, version="2025-11-25") as client:
             assert await client.call("often", {"times": 12}) == "done"
             assert await client.call("threaded", {}) == "done"
+
+
+@pytest.mark.req("H-045", "H-047")
+async def test_a_question_waits_for_the_client_to_come_back() -> None:
+    app, _ = polled()
+    async with serving(create_app(app)) as site:
+        url = f"http://127.0.0.1:{site.port}/mcp"
+        async with connect(url, version="2025-11-25", roots=["file:///a", "file:///b"]) as client:
+            assert await client.call("ask", {}) == "file:///a, file:///b"
+
+
+@pytest.mark.req("H-045")
+async def test_a_request_withdrawn_while_its_client_is_away_ends_its_stream() -> None:
+    app, doors = polled()
+    async with serving(create_app(app)) as site:
+        session = await site.handshake("2025-11-25")
+        last = (await site.ask(tool("long", 7, token="t"), session)).events[-1]
+        await doors["closed"].wait()
+        assert (await site.ask(cancel(7), session)).status == 202
+        back = await site.listen(session, **{"Last-Event-ID": last.id or ""})
+        assert (await back.message())["params"]["progress"] == 2  # said before it was withdrawn
+        assert await back.event() is None
+        # Its place in the session is free again.
+        assert (await site.ask(tool("threaded", 7), session)).status == 200
 
 
 def kinds() -> dict[str, Any]:

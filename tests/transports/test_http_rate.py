@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from http_tools import Site, Tools, make, modern, modern_headers, request, serving, serving_asgi, tool
 
-from typedmcp import connect
+from typedmcp import App, connect
 from typedmcp.core.errors import MCPError, UsageError
 from typedmcp.transports.asgi import create_asgi_app
 from typedmcp.transports.http import create_app
@@ -102,6 +102,11 @@ def test_a_rate_that_is_none_is_refused(options: dict[str, Any]) -> None:
         create_asgi_app(make(), **options)
     with pytest.raises(UsageError, match="rate_burst is 1 call or more"):
         create_app(make(), rate_limit=1, rate_burst=0)
+
+
+def test_the_options_are_those_of_run_too() -> None:
+    with pytest.raises(UsageError, match="rate_limit is a number of calls per second"):
+        App("limited", "1").run("http", port=0, rate_limit=-1, rate_burst=3, body_timeout=5)
 
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------
