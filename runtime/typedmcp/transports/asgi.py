@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import math
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -171,36 +172,11 @@ class ASGIApp:
 
         reply = self.endpoint.admit(get)
         if reply is None:
-            body = await self._body(scope, receive)
-            if isinstance(body, Reply):
-                reply = body.extended(self.endpoint.cors(get))
-            else:
-                reply = await self._exchange(scope, get, body, receive, responder)
+            reply = await self._watched(scope, get, receive, responder)
         if reply is not None:
             await responder.answer(reply)
         else:
             await responder.end()
-
-    async def _body(self, scope: Scope, receive: Receive) -> bytes | Reply:
-        """The body of a request, or why it is not waited for."""
-        limit = self._body_timeout
-        if limit is None:
-            body = await read_body(receive, self._max_body)
-            return too_large(self._max_body) if body is None else body
-        task = asyncio.current_task()
-        assert task is not None
-        patience = _Patience(task, limit)
-        self._watch.add(patience)
-        try:
-            body = await read_body(receive, self._max_body)
-        except asyncio.CancelledError:
-            if not patience.spent or task.uncancel():
-                raise
-            late = too_slow(limit)
-            return late.extended((("Connection", "close"),)) if scope.get("http_version", "1.1")[0] == "1" else late
-        finally:
-            self._watch.remove(patience)
-        return too_large(self._max_body) if body is None else body
 
     def _serves(self, scope: Scope) -> bool:
         root: str = scope.get("root_path", "")
@@ -213,27 +189,25 @@ class ASGIApp:
             return Reply(200, b"ok\n", (("Content-Type", "text/plain; charset=utf-8"),))
         return Reply(404, b"Not Found\n", (("Content-Type", "text/plain; charset=utf-8"),))
 
-    async def _exchange(
-        self, scope: Scope, get: Get, body: bytes, receive: Receive, responder: _Responder
-    ) -> Reply | None:
-        principal: object = None
-        if self._identify is not None:
-            principal = self._identify(scope)
-            if inspect.isawaitable(principal):
-                principal = await principal
+    async def _watched(self, scope: Scope, get: Get, receive: Receive, responder: _Responder) -> Reply | None:
+        """Read the body and serve the request, while somebody looks after the client."""
         task = asyncio.current_task()
         assert task is not None
-        client = _Client(receive, task)
+        client = _Client(receive, task, self._body_timeout)
         responder.task = task
         self._watch.add(client)
         try:
-            peer = scope.get("client")
-            address: str | None = peer[0] if peer else None
-            return await self.endpoint.serve(scope["method"], get, body, responder, principal, address)
+            body = await read_body(receive, self._max_body)
+            if body is None:
+                return too_large(self._max_body).extended(self.endpoint.cors(get))
+            client.reading = False
+            return await self._exchange(scope, get, body, responder)
         except ConnectionClosed:
             responder.broken = True
             return None
         except asyncio.CancelledError:
+            if client.late:
+                return self._late(scope, get)
             if not client.left:
                 raise
             responder.broken = True
@@ -241,6 +215,20 @@ class ASGIApp:
         finally:
             self._watch.remove(client)
             client.release()
+
+    async def _exchange(self, scope: Scope, get: Get, body: bytes, responder: _Responder) -> Reply | None:
+        principal: object = None
+        if self._identify is not None:
+            principal = self._identify(scope)
+            if inspect.isawaitable(principal):
+                principal = await principal
+        peer = scope.get("client")
+        return await self.endpoint.serve(scope["method"], get, body, responder, principal, peer[0] if peer else None)
+
+    def _late(self, scope: Scope, get: Get) -> Reply:
+        """The refusal of a body that does not come; what is left of it is not waited for."""
+        reply = too_slow(self._body_timeout or 0.0).extended(self.endpoint.cors(get))
+        return reply.extended((("Connection", "close"),)) if scope.get("http_version", "1.1")[0] == "1" else reply
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:
@@ -307,45 +295,35 @@ class _Responder:
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
 
-class _Patience:
-    """Cancels the task that waits for a body, when it has waited long enough: cheaper than a timer for every body."""
-
-    __slots__ = ("_left", "_task", "spent")
-
-    def __init__(self, task: asyncio.Task[Any], seconds: float) -> None:
-        self._task = task
-        self._left = seconds
-        self.spent = False
-
-    def tick(self) -> None:
-        """Some time has passed."""
-        self._left -= _WATCH_SECONDS
-        if self._left <= 0 and not self.spent:
-            self.spent = True
-            self._task.cancel()
-
-
 class _Client:
-    """Cancels the running task when the client goes away; quick answers are not watched."""
+    """Cancels the running task when the body does not come, or the client goes away; quick ones are not watched."""
 
-    __slots__ = ("_receive", "_task", "_watcher", "left")
+    __slots__ = ("_patience", "_receive", "_task", "_watcher", "late", "left", "reading")
 
-    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+    def __init__(self, receive: Receive, task: asyncio.Task[Any], patience: float | None) -> None:
         self._receive = receive
         self._task: asyncio.Task[Any] | None = task
+        self._patience = math.inf if patience is None else patience
         self._watcher: asyncio.Task[None] | None = None
+        self.reading = True
+        self.late = False
         self.left = False
 
     def tick(self) -> None:
-        """The request takes long: wait for its client to go."""
-        if self._watcher is None:
+        """The request takes long: count the seconds of its body; then wait for its client to go."""
+        if self.reading:
+            self._patience -= _WATCH_SECONDS
+            if self._patience <= 0 and not self.late and self._task is not None:
+                self.late = True
+                self._task.cancel()
+        elif self._watcher is None:
             self._watcher = asyncio.get_running_loop().create_task(self._look())
 
     def release(self) -> None:
         """The request has been answered."""
         if self._watcher is not None:
             self._watcher.cancel()
-        if self.left and self._task is not None:
+        if (self.left or self.late) and self._task is not None:
             self._task.uncancel()
         self._task = None
 
