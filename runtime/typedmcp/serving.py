@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from typedmcp.core.ending import end_listening
 from typedmcp.core.errors import UsageError
 from typedmcp.core.transport import MCPServerInterface
 
@@ -126,6 +127,7 @@ async def serve_stdio(server: MCPServerInterface) -> int | None:
     try:
         return await signals.wait(asyncio.ensure_future(handle.wait_closed()))
     finally:
+        await end_listening(server)
         await handle.stop()
 
 

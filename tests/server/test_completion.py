@@ -174,4 +174,8 @@ def test_only_arguments_that_exist_can_be_completed() -> None:
 
 async def test_the_latest_revision_declares_it_too() -> None:
     found = await Client(catalogue(), LATEST).result("server/discover")
-    assert found["capabilities"] == {"prompts": {}, "resources": {}, "completions": {}}
+    assert found["capabilities"] == {
+        "prompts": {"listChanged": True},
+        "resources": {"listChanged": True, "subscribe": True},
+        "completions": {},
+    }

@@ -273,7 +273,9 @@ async def test_capabilities_equal_what_is_served() -> None:
     def a() -> str:
         return "a"
 
-    assert (await peer.result("server/discover"))["capabilities"] == {"resources": {}}
+    assert (await peer.result("server/discover"))["capabilities"] == {
+        "resources": {"listChanged": True, "subscribe": True}
+    }
 
     @empty.tool
     def b() -> None: ...
@@ -474,9 +476,8 @@ async def test_what_else_stands_in_meta_decides_nothing(more: dict[str, Any]) ->
 
 @pytest.mark.req("H-055", "M-064")
 @pytest.mark.parametrize("revision", [*HANDSHAKE, LATEST])
-async def test_changes_that_are_not_announced_are_not_declared(revision: str) -> None:
+async def test_changes_are_declared_as_they_are_announced(revision: str) -> None:
     peer = Client(chatty(), revision)
     opened = await peer.open()
     declared = (opened or await peer.result("server/discover"))["capabilities"]
-    # In the handshake era changes are announced; at 2026-07-28 nobody can listen yet.
-    assert declared == {"tools": {} if peer.modern else {"listChanged": True}, "logging": {}}
+    assert declared == {"tools": {"listChanged": True}, "logging": {}}

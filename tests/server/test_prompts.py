@@ -246,4 +246,7 @@ async def test_a_context_makes_logging_a_feature() -> None:
         return ""
 
     peer = Client(made, LATEST)
-    assert (await peer.result("server/discover"))["capabilities"] == {"prompts": {}, "logging": {}}
+    assert (await peer.result("server/discover"))["capabilities"] == {
+        "prompts": {"listChanged": True},
+        "logging": {},
+    }

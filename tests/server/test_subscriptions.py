@@ -54,9 +54,8 @@ def peers_of(made: App) -> Any:
 async def test_what_is_announced_is_declared_and_no_more(revision: str) -> None:
     peer = Client(watched(), revision)
     opened = await peer.open() or await peer.result("server/discover")
-    changed = {} if peer.modern else {"listChanged": True}
-    subscribe = {} if peer.modern else {"subscribe": True}
-    assert opened["capabilities"] == {"tools": changed, "prompts": changed, "resources": {**changed, **subscribe}}
+    changed = {"listChanged": True}
+    assert opened["capabilities"] == {"tools": changed, "prompts": changed, "resources": {**changed, "subscribe": True}}
 
 
 @pytest.mark.req("H-055")

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, cast, overload
 
 from typedmcp.core.errors import UsageError
-from typedmcp.core.uri_templates import normal_form
 from typedmcp.server.app_prompts import FunctionPrompt, PromptOptions
 from typedmcp.server.app_resources import FunctionResource, FunctionTemplate, ResourceOptions
 from typedmcp.server.app_servicer import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED, AppServicer
@@ -213,19 +212,19 @@ class App:
 
     def notify_resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that its contents have changed.  Works from any thread."""
-        self._servicer.peers.updated(normal_form(uri))
+        self._servicer.updated(uri)
 
     def notify_tools_changed(self) -> None:
         """Tell clients that the list of tools has changed.  Adding and removing tools does so by itself."""
-        self._servicer.peers.list_changed(TOOLS_CHANGED)
+        self._servicer.list_changed(TOOLS_CHANGED)
 
     def notify_resources_changed(self) -> None:
         """Tell clients that the list of resources or templates has changed; as with tools."""
-        self._servicer.peers.list_changed(RESOURCES_CHANGED)
+        self._servicer.list_changed(RESOURCES_CHANGED)
 
     def notify_prompts_changed(self) -> None:
         """Tell clients that the list of prompts has changed; as with tools."""
-        self._servicer.peers.list_changed(PROMPTS_CHANGED)
+        self._servicer.list_changed(PROMPTS_CHANGED)
 
     # -- serving ---------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from typedmcp.server.app_resources import FunctionResource, FunctionTemplate
 from typedmcp.server.app_tools import FunctionTool
 from typedmcp.server.context import Context
 from typedmcp.server.library import Library, not_found
-from typedmcp.server.peers import Peers
+from typedmcp.server.peers import MAX_SUBSCRIPTIONS, Peers
 from typedmcp.server.registry import DEFAULT_PAGE_SIZE, Registry
+from typedmcp.server.subscribers import Subscribers
 from typedmcp_wire.revisions import INVALID_PARAMS
 from typedmcp_wire.servicer import MethodNotImplemented, Servicer
 from typedmcp_wire.types.base import PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability
@@ -30,6 +31,11 @@ from typedmcp_wire.types.resources import (
     SubscribeRequestParams,
     UnsubscribeRequestParams,
 )
+from typedmcp_wire.types.subscriptions import (
+    SubscriptionFilter,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+)
 from typedmcp_wire.types.tools import ListToolsResult
 
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -40,7 +46,7 @@ PROMPTS_CHANGED = "notifications/prompts/list_changed"
 class AppServicer(Servicer[Context]):
     """Serves what is registered with an app; a feature nobody ever registered for is not there.
 
-    What changes is told to the clients of :attr:`peers`.
+    What changes is told to the clients of :attr:`peers` and to those of :attr:`subscribers`.
 
     Args:
         page_size: How many entries a page of a list has.
@@ -48,6 +54,7 @@ class AppServicer(Servicer[Context]):
 
     def __init__(self, page_size: int = DEFAULT_PAGE_SIZE) -> None:
         self.peers = Peers()
+        self.subscribers = Subscribers()
         self._tools = Registry[FunctionTool]("tools", page_size)
         self._prompts = Registry[FunctionPrompt]("prompts", page_size)
         self._library = Library(page_size)
@@ -63,7 +70,7 @@ class AppServicer(Servicer[Context]):
         if self._tools.get(tool.name) is not None:
             raise UsageError(f"there is a tool named {tool.name!r} already; give one of them another name=")
         self._tools.add(tool.name, tool)
-        self.peers.list_changed(TOOLS_CHANGED)
+        self.list_changed(TOOLS_CHANGED)
 
     def add_prompt(self, prompt: FunctionPrompt) -> None:
         """Offer a prompt.
@@ -74,7 +81,7 @@ class AppServicer(Servicer[Context]):
         if self._prompts.get(prompt.name) is not None:
             raise UsageError(f"there is a prompt named {prompt.name!r} already; give one of them another name=")
         self._prompts.add(prompt.name, prompt)
-        self.peers.list_changed(PROMPTS_CHANGED)
+        self.list_changed(PROMPTS_CHANGED)
 
     def add_resource(self, resource: FunctionResource | FunctionTemplate) -> None:
         """Offer a resource or a template.
@@ -86,7 +93,7 @@ class AppServicer(Servicer[Context]):
             self._library.add_resource(resource)
         else:
             self._library.add_template(resource)
-        self.peers.list_changed(RESOURCES_CHANGED)
+        self.list_changed(RESOURCES_CHANGED)
 
     def remove_tool(self, name: str) -> bool:
         """Take a tool out; False when there is none of this name."""
@@ -100,9 +107,24 @@ class AppServicer(Servicer[Context]):
         """Take a resource or template out; False when there is none of this address."""
         return self._removed(self._library.remove(uri), RESOURCES_CHANGED)
 
+    def list_changed(self, method: str) -> None:
+        """Tell the clients of both eras that a list has changed."""
+        self.peers.list_changed(method)
+        self.subscribers.list_changed(method)
+
+    def updated(self, uri: str) -> None:
+        """Tell the clients of both eras that a resource has changed."""
+        key = normal_form(uri)
+        self.peers.updated(key)
+        self.subscribers.updated(key)
+
+    def end_listening(self) -> None:
+        """End the subscriptions of clients of 2026-07-28 in good order."""
+        self.subscribers.end()
+
     def _removed(self, gone: bool, method: str) -> bool:
         if gone:
-            self.peers.list_changed(method)
+            self.list_changed(method)
         return gone
 
     def capabilities(self) -> ServerCapabilities:
@@ -140,6 +162,27 @@ class AppServicer(Servicer[Context]):
             raise MethodNotImplemented("logging/setLevel")
         context.choose_log_level(params.level)
         return {}
+
+    async def listen(self, params: SubscriptionsListenRequestParams, context: Context) -> SubscriptionsListenResult:
+        """Tell a client of 2026-07-28 what changes, of what it asks for and there is, until one of the two ends it."""
+        wanted = params.notifications
+        uris = wanted.resource_subscriptions or []
+        if len(uris) > MAX_SUBSCRIPTIONS:
+            raise MCPError(INVALID_PARAMS, "Too many resources in one subscription.", {"limit": MAX_SUBSCRIPTIONS})
+        served = {uri: normal_form(uri) for uri in uris if self._library.served and self._library.knows(uri)}
+        granted = SubscriptionFilter(
+            tools_list_changed=True if wanted.tools_list_changed and self._tools.served else None,
+            resources_list_changed=True if wanted.resources_list_changed and self._library.served else None,
+            prompts_list_changed=True if wanted.prompts_list_changed and self._prompts.served else None,
+            resource_subscriptions=list(served) or None,
+        )
+        kinds = {
+            TOOLS_CHANGED: granted.tools_list_changed,
+            RESOURCES_CHANGED: granted.resources_list_changed,
+            PROMPTS_CHANGED: granted.prompts_list_changed,
+        }
+        chosen = frozenset(method for method, wish in kinds.items() if wish)
+        return await self.subscribers.serve(context, granted, chosen, {key: uri for uri, key in served.items()})
 
     # -- tools -----------------------------------------------------------------------------------------------------
 

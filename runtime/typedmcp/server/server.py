@@ -18,6 +18,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from typedmcp.core.emitter import Emitter, ErrorHandler, Listener
+from typedmcp.core.ending import when_ending
 from typedmcp.core.errors import MCPError, MessageError, ToolError, UsageError
 from typedmcp.core.guards import is_jsonrpc_request
 from typedmcp.core.jsonrpc import (
@@ -140,6 +141,9 @@ class MCPServer:
         self._modern = ModernEra(versions, frozenset(versions) & frozenset(MODERN_REVISIONS), info)
         self._null_id = NULL_ID_REVISIONS.issuperset(versions) or (bool(handshake) and not strict)
         self._entries = self._table()
+        end: Callable[[], None] | None = getattr(self._servicer, "end_listening", None)
+        if end is not None:
+            when_ending(self, end)
 
     @property
     def emitter(self) -> Emitter:

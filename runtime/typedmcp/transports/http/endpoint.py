@@ -130,6 +130,7 @@ class Endpoint:
     def stop(self) -> None:
         """Take nothing more, and end the streams that would never end by themselves."""
         self._stopping = True
+        self._exchange.end_listening()
         for session in self.sessions:
             if isinstance(session.live, LiveSession):
                 session.live.end_listening()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from typedmcp.core.ending import begin_ending
 from typedmcp.core.errors import MessageError
 from typedmcp.core.jsonrpc import JSONRPCErrorData, JSONRPCResponse, encode_response
 from typedmcp.core.transport import MCPServerInterface
@@ -58,6 +59,7 @@ class Exchange:
     ) -> None:
         self.revisions: tuple[str, ...] = getattr(server, "protocol_versions", REVISIONS)
         self.dual = not set(HANDSHAKE_REVISIONS).isdisjoint(self.revisions)
+        self._server = server
         self._strict = strict
         self._streaming = streaming
         self._max_depth = max_depth if strict else None
@@ -120,6 +122,10 @@ class Exchange:
         # No notification from client to server is defined there: nothing but a served revision is asked of it.
         known = revision is None or revision in self.revisions
         return Reply(202) if known else refuse(400, "Unsupported protocol version")
+
+    def end_listening(self) -> None:
+        """End the subscriptions of the modern era, which would never end by themselves."""
+        begin_ending(self._server)
 
     async def shut_down(self) -> None:
         """Cancel the requests of the handshake era, which do not end with whoever waits for them."""

@@ -24,9 +24,10 @@ from typedmcp.transports.http.incoming import Incoming
 from typedmcp.transports.http.mirror import Get, check_mirror
 from typedmcp.transports.http.outgoing import KEEP_ALIVE, STREAM_HEADERS, OutgoingStream, Responder
 from typedmcp.transports.http.peer import Nobody, RequestPeer
-from typedmcp.transports.http.replies import JSON_HEADERS, Reply, refuse_request
+from typedmcp.transports.http.replies import JSON_HEADERS, Reply, refuse, refuse_request
 from typedmcp.transports.http.ticker import Ticker
 from typedmcp.transports.sse import encode_event
+from typedmcp_wire.methods import LISTEN
 from typedmcp_wire.revisions import CLIENT_CAPABILITIES_KEY, HTTP_STATUS, PROTOCOL_VERSION_KEY
 
 _NOBODY = Nobody()
@@ -66,6 +67,8 @@ class ModernPosts:
                 return refuse_request(request, mismatch, HTTP_STATUS[mismatch.code])
         accept = get("Accept")
         if not negotiation.accepts(accept, negotiation.EVENT_STREAM):
+            if request.method == LISTEN.name:
+                return refuse(406, f"Not Acceptable: {request.method} is answered with text/event-stream")
             response = await ask(self._server, request, RequestPeer(None, _NOBODY, principal=principal))
             return _whole(encode_response(response), response.error)
         stream = _LazyStream(responder, self._keep_alive, self._ticker)

@@ -35,6 +35,7 @@ from aiohttp.typedefs import Handler
 
 from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT, Connection
 from typedmcp.core.emitter import Emitter
+from typedmcp.core.ending import end_listening
 from typedmcp.core.errors import MessageError
 from typedmcp.core.jsonrpc import JSONRPCMessage
 from typedmcp.core.transport import MCPServerInterface
@@ -170,6 +171,7 @@ class WebSocketServer:
 
     async def shutdown(self, app: web.Application | None = None) -> None:
         """Close every connection with 1001; made for ``app.on_shutdown``."""
+        await end_listening(self.mcp)
         if self._servings:
             await asyncio.wait([serving.leave() for serving in self._servings])
 
