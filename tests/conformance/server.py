@@ -327,6 +327,30 @@ async def test_streaming_elicitation(context: Context) -> Any:
     return "Asked and answered"
 
 
+# -- changes: what a tool adds, the next call of it takes out ----------------------------------------------------------
+
+
+async def passing() -> str:
+    """Is there now and then."""
+    return "Here."
+
+
+@app.tool
+async def test_trigger_tool_change() -> str:
+    """Change the list of tools."""
+    if not app.remove_tool("passing_tool"):
+        app.tool(passing, name="passing_tool")
+    return "The list of tools has changed."
+
+
+@app.tool
+async def test_trigger_prompt_change() -> str:
+    """Change the list of prompts."""
+    if not app.remove_prompt("passing_prompt"):
+        app.prompt(passing, name="passing_prompt")
+    return "The list of prompts has changed."
+
+
 # -- resources, prompts, completion ------------------------------------------------------------------------------------
 
 
