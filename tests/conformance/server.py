@@ -9,7 +9,9 @@ import argparse
 import asyncio
 import base64
 import json
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from typedmcp import App, Context, ToolError, types
 
@@ -325,6 +327,17 @@ async def test_streaming_elicitation(context: Context) -> Any:
     if entered(context, "name") is None:
         return required(name=form("What is your name?", name="string"))
     return "Asked and answered"
+
+
+# -- a parameter with a header of its own ------------------------------------------------------------------------------
+
+
+@app.tool
+async def test_x_mcp_header(
+    region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})],
+) -> str:
+    """Say which region was asked for."""
+    return region
 
 
 # -- changes: what a tool adds, the next call of it takes out ----------------------------------------------------------

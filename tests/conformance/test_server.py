@@ -21,9 +21,8 @@ LEGS = {
     "2026-07-28": ["--requirements", "2026-07-28"],
 }
 REQUIRED = {"2025-11-25": 30, "2025-06-18": 27, "2025-03-26": 1, "2026-07-28": 37}
-# Scenarios of 2026-07-28 that are not required: the tasks extension and Mcp-Param headers are not built.
+# Scenarios of 2026-07-28 that are not required: the tasks extension is not built.
 NOT_BUILT = {
-    "http-custom-header-server-validation",
     "tasks-capability-negotiation",
     "tasks-dispatch-and-envelope",
     "tasks-lifecycle",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from typedmcp.core.errors import MCPError, UsageError
+from typedmcp.core.param_headers import Mark, read_marks
 from typedmcp.core.uri_templates import normal_form
 from typedmcp.server.app_prompts import FunctionPrompt
 from typedmcp.server.app_resources import FunctionResource, FunctionTemplate
@@ -58,6 +59,7 @@ class AppServicer(Servicer[Context]):
         self._tools = Registry[FunctionTool]("tools", page_size)
         self._prompts = Registry[FunctionPrompt]("prompts", page_size)
         self._library = Library(page_size)
+        self._marks: dict[str, tuple[Mark, ...]] = {}
 
     # -- what is offered -------------------------------------------------------------------------------------------
 
@@ -69,7 +71,13 @@ class AppServicer(Servicer[Context]):
         """
         if self._tools.get(tool.name) is not None:
             raise UsageError(f"there is a tool named {tool.name!r} already; give one of them another name=")
+        try:
+            marks = read_marks(tool.descriptor.input_schema)
+        except UsageError as error:
+            raise UsageError(f"tool {tool.name!r}: {error}") from None
         self._tools.add(tool.name, tool)
+        if marks:
+            self._marks[tool.name] = marks
         self.list_changed(TOOLS_CHANGED)
 
     def add_prompt(self, prompt: FunctionPrompt) -> None:
@@ -97,6 +105,7 @@ class AppServicer(Servicer[Context]):
 
     def remove_tool(self, name: str) -> bool:
         """Take a tool out; False when there is none of this name."""
+        self._marks.pop(name, None)
         return self._removed(self._tools.remove(name), TOOLS_CHANGED)
 
     def remove_prompt(self, name: str) -> bool:
@@ -117,6 +126,10 @@ class AppServicer(Servicer[Context]):
         key = normal_form(uri)
         self.peers.updated(key)
         self.subscribers.updated(key)
+
+    def param_marks(self, name: str) -> tuple[Mark, ...]:
+        """The parameters of a tool that travel in headers, too."""
+        return self._marks.get(name, ())
 
     def end_listening(self) -> None:
         """End the subscriptions of clients of 2026-07-28 in good order."""

@@ -31,6 +31,7 @@ from typedmcp.core.jsonrpc import (
     params_text,
 )
 from typedmcp.core.narrow import is_object
+from typedmcp.core.param_headers import Lookup, offer_marks
 from typedmcp.core.validation import explain_data
 from typedmcp.server.context import Context, InputNeeded
 from typedmcp.server.legacy import LegacyEra, requested_version
@@ -144,6 +145,9 @@ class MCPServer:
         end: Callable[[], None] | None = getattr(self._servicer, "end_listening", None)
         if end is not None:
             when_ending(self, end)
+        marks: Lookup | None = getattr(self._servicer, "param_marks", None)
+        if marks is not None:
+            offer_marks(self, marks)
 
     @property
     def emitter(self) -> Emitter:

@@ -10,15 +10,22 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from typedmcp.core.errors import MCPError
+from typedmcp.core.narrow import is_object
+from typedmcp.core.param_headers import Mark
 from typedmcp_wire.methods import METHODS
 from typedmcp_wire.revisions import HEADER_MISMATCH, METHOD_HEADER, NAME_HEADER, PROTOCOL_VERSION_HEADER
 
 _BEGIN, _END = "=?base64?", "?="
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _ALLOWED = re.compile(r"[\x20-\x7e\t]*")
+
+PARAM_HEADER_PREFIX = "Mcp-Param-"
+_NUMBER = re.compile(r"-?[0-9]{1,16}(?:\.[0-9]{1,16})?")
+_SAFE = 2**53 - 1
 
 Get = Callable[[str], str | None]
 """A request's headers: name (any case) to value, None when absent."""
@@ -63,6 +70,52 @@ def check_mirror(get: Get, method: str, version: object, params: dict[str, Any])
     known = METHODS.get(method)
     if known is not None and known.name_header is not None:
         _compare(get, NAME_HEADER, params.get(known.name_header))
+
+
+def check_params(get: Get, marks: tuple[Mark, ...], arguments: object) -> None:
+    """Compare the headers of marked parameters with the arguments.
+
+    Raises:
+        MCPError: -32020, as in :func:`check_mirror`.
+    """
+    for mark in marks:
+        header = PARAM_HEADER_PREFIX + mark.header
+        expected = _argument(arguments, mark.path)
+        given = get(header)
+        if expected is None:
+            if given is not None:
+                raise _mismatch(header, "repeats an argument that is not there", None)
+        elif isinstance(expected, (str, int, float)):  # anything else is no value of such a parameter: the tool says so
+            if given is None:
+                raise _mismatch(header, "is missing", expected)
+            if not _says(given, expected):
+                raise _mismatch(header, "differs from the body", expected)
+
+
+def _argument(arguments: object, path: tuple[str, ...]) -> object:
+    """The value at a path; None where there is none."""
+    for name in path:
+        if not is_object(arguments):
+            return None
+        arguments = arguments.get(name)
+    return arguments
+
+
+def _says(given: str, expected: str | int | float) -> bool:
+    if isinstance(expected, str):
+        return decode_value(given) == expected
+    text = decode_value(given)
+    if text is None:
+        return False
+    if isinstance(expected, bool):
+        return text == ("true" if expected else "false")
+    if not _NUMBER.fullmatch(text) or abs(expected) > _SAFE:
+        return False
+    return Decimal(text) == Decimal(expected)
+
+
+def _mismatch(header: str, what: str, expected: object) -> MCPError:
+    return MCPError(HEADER_MISMATCH, f"The header {header} {what}.", {"header": header, "expected": expected})
 
 
 def _compare(get: Get, header: str, expected: object) -> None:

@@ -17,17 +17,18 @@ import msgspec
 from typedmcp.core.errors import ConnectionClosed, MCPError
 from typedmcp.core.jsonrpc import JSONRPCErrorData, JSONRPCRequest, encode_response, params_text
 from typedmcp.core.narrow import is_object
+from typedmcp.core.param_headers import marks_of
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http import negotiation
 from typedmcp.transports.http.dispatching import ask
 from typedmcp.transports.http.incoming import Incoming
-from typedmcp.transports.http.mirror import Get, check_mirror
+from typedmcp.transports.http.mirror import Get, check_mirror, check_params
 from typedmcp.transports.http.outgoing import KEEP_ALIVE, STREAM_HEADERS, OutgoingStream, Responder
 from typedmcp.transports.http.peer import Nobody, RequestPeer
 from typedmcp.transports.http.replies import JSON_HEADERS, Reply, refuse, refuse_request
 from typedmcp.transports.http.ticker import Ticker
 from typedmcp.transports.sse import encode_event
-from typedmcp_wire.methods import LISTEN
+from typedmcp_wire.methods import CALL_TOOL, LISTEN
 from typedmcp_wire.revisions import CLIENT_CAPABILITIES_KEY, HTTP_STATUS, PROTOCOL_VERSION_KEY
 
 _NOBODY = Nobody()
@@ -49,6 +50,7 @@ class ModernPosts:
         self._dual = dual
         self._keep_alive = keep_alive
         self._ticker = Ticker(_TICK)
+        self._marks = marks_of(server)
 
     async def serve(
         self, get: Get, request: JSONRPCRequest, incoming: Incoming, responder: Responder, principal: object
@@ -63,6 +65,10 @@ class ModernPosts:
             named = {"name": incoming.params.name, "uri": incoming.params.uri}
             try:
                 check_mirror(get, request.method, meta[PROTOCOL_VERSION_KEY], named)
+                if self._marks is not None and request.method == CALL_TOOL.name and isinstance(named["name"], str):
+                    marks = self._marks(named["name"])
+                    if marks:
+                        check_params(get, marks, _arguments(request))
             except MCPError as mismatch:
                 return refuse_request(request, mismatch, HTTP_STATUS[mismatch.code])
         accept = get("Accept")
@@ -154,6 +160,14 @@ class _LazyStream:
             self.broken = True
             stream.abandon()
             self._responder.cancel()
+
+
+def _arguments(request: JSONRPCRequest) -> object:
+    try:
+        params = msgspec.json.decode(params_text(request.params))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None  # the engine says what is wrong with them
+    return params.get("arguments") if is_object(params) else None
 
 
 def _marked(request: JSONRPCRequest, meta: dict[str, Any] | None) -> JSONRPCRequest:
