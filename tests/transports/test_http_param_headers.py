@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from http_tools import Site, modern, modern_headers, request, serving, serving_asgi
 
-from typedmcp import App
+from typedmcp import App, MCPServer, Tool, ToolManager
 from typedmcp.core.errors import UsageError
 from typedmcp.core.param_headers import Mark, read_marks
 from typedmcp.transports.asgi import create_asgi_app
@@ -170,6 +170,7 @@ async def test_headers_that_differ_are_refused(kind: str) -> None:
             ({}, {"Region": "eu"}),
             ({"region": None}, {"Region": "eu"}),
             ({"region": "eu"}, {"Region": "eu", "Fresh": "false"}),
+            ({"region": ["eu"]}, {"Region": "us"}),
         ]
         for arguments, headers in refused:
             answer = await call(site, "query", arguments, **headers)
@@ -184,6 +185,45 @@ async def test_what_is_no_value_of_the_parameter_is_the_tools_to_refuse() -> Non
             assert answer.json["result"]["isError"] is True
         assert (await call(site, "query", {})).json["result"]["isError"] is True
         assert (await call(site, "query", "no object")).status in (200, 400)
+
+
+@pytest.mark.req("M-048")
+async def test_an_unknown_revision_is_told_before_its_headers_are_looked_at() -> None:
+    async with served("aiohttp") as site:
+        message = modern(request("tools/call", 1, name="query", arguments={"region": "eu"}), "2099-01-01")
+        answer = await site.ask(message, modern_headers(message, **{"MCP-Protocol-Version": "2099-01-01"}))
+        assert (answer.status, answer.error) == (400, -32022)
+
+
+@pytest.mark.req("M-119", "M-123", "M-124")
+async def test_a_plain_registry_of_tools_is_checked_too() -> None:
+    def registered(kind: str) -> Tool:
+        parameters = {"type": "object", "properties": {"region": {"type": kind, "x-mcp-header": "Region"}}}
+        return Tool(name="query", execute=lambda arguments: "ran", parameters=parameters)
+
+    manager = ToolManager([registered("string")])
+    async with serving(create_app(MCPServer(name="s", version="1", tools=manager))) as site:
+        assert (await call(site, "query", {"region": "eu"})).error == -32020
+        assert (await call(site, "query", {"region": "eu"}, Region="eu")).status == 200
+        manager.remove("query")
+        assert (await call(site, "query", {"region": "eu"})).status == 200  # the tool is not there: no header is wanted
+    with pytest.raises(UsageError, match=r"'query'.*needs the type"):
+        ToolManager([registered("number")])
+
+
+@pytest.mark.req("M-072")
+def test_schemas_are_bounded() -> None:
+    deep: Any = {"type": "string"}
+    for _ in range(5000):
+        deep = {"type": "object", "properties": {"a": deep}}
+    app = App("s")
+    with pytest.raises(UsageError, match=r"'deep'.*nests"):
+        app.tool(lambda arguments: "", name="deep", input_schema=deep)
+    with pytest.raises(UsageError, match=r"'deep'.*nests"):
+        ToolManager([Tool(name="deep", execute=len, parameters=deep)])
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(60_000)}}
+    with pytest.raises(UsageError, match="100,000 values"):
+        app.tool(lambda arguments: "", name="wide", input_schema=wide)
 
 
 async def test_clients_of_the_handshake_era_know_no_such_headers() -> None:

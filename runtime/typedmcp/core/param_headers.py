@@ -58,8 +58,12 @@ def read_marks(schema: object) -> tuple[Mark, ...]:
     Raises:
         UsageError: a marker breaks a rule.
     """
+    try:
+        found = list(_walk(schema, ()))
+    except RecursionError:
+        raise UsageError("the input schema nests too deeply") from None
     marks: dict[str, Mark] = {}
-    for mark in _walk(schema, ()):
+    for mark in found:
         other = marks.setdefault(mark.header.lower(), mark)
         if other is not mark:
             raise UsageError(f"{MARKER} {mark.header!r} stands at both {_told(other.path)} and {_told(mark.path)}")

@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from typedmcp.core.errors import UsageError
-from typedmcp.core.narrow import is_object
+from typedmcp.core.narrow import is_array, is_object
 from typedmcp.server.arguments import schema_violations as schema_violations
 
 DEFAULT_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+MAX_SCHEMA_DEPTH: Final = 100
+"""How deeply the objects and arrays of a schema may nest."""
+MAX_SCHEMA_SIZE: Final = 100_000
+"""How many values a schema may hold in all."""
 _DIALECTS: Final = {
     DEFAULT_DIALECT: "Draft202012Validator",
     "https://json-schema.org/draft/2019-09/schema": "Draft201909Validator",
@@ -26,13 +30,15 @@ def checked_validator(schema: dict[str, Any], label: str) -> Any:
     """The jsonschema validator of a schema that has been looked through.
 
     Raises:
-        UsageError: its dialect is unknown, it is not valid in it, or it refers to what is not in it.
+        UsageError: it is too deep or too large, its dialect is unknown, it is not valid in it, or it refers to what is
+            not in it.
     """
     import jsonschema
     from referencing import Registry
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import specification_with
 
+    _bounded(schema, label)
     dialect = _dialect(schema, label)
     kind: Any = getattr(jsonschema, _DIALECTS[dialect])
     try:
@@ -49,6 +55,26 @@ def checked_validator(schema: dict[str, Any], label: str) -> Any:
             "so put the definition into its $defs"
         ) from None
     return kind(schema, registry=registry)
+
+
+def _bounded(schema: object, label: str) -> None:
+    """Refuse what would cost every check too much, before anything looks through it."""
+    size = 0
+    level: list[object] = [schema]
+    for _ in range(MAX_SCHEMA_DEPTH):
+        size += len(level)
+        if size > MAX_SCHEMA_SIZE:
+            raise UsageError(f"{label}: the schema has more than {MAX_SCHEMA_SIZE:,} values")
+        below: list[object] = []
+        for value in level:
+            if is_object(value):
+                below += value.values()
+            elif is_array(value):
+                below += value
+        if not below:
+            return
+        level = below
+    raise UsageError(f"{label}: the schema nests deeper than {MAX_SCHEMA_DEPTH} levels")
 
 
 def _dialect(schema: dict[str, Any], label: str) -> str:

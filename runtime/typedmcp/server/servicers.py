@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from typedmcp.core.errors import MCPError
+from typedmcp.core.param_headers import Mark, marks_of
 from typedmcp.server.context import Context
 from typedmcp.server.tools import ToolCall, ToolManager, build_tool_descriptors, build_tool_result
 from typedmcp_wire.methods import METHODS
@@ -32,6 +33,11 @@ class ToolServicer(Servicer[Context]):
     def __init__(self, tools: ToolManager, *, strict: bool = False) -> None:
         self._tools = tools
         self._strict = strict
+
+    def param_marks(self, name: str) -> tuple[Mark, ...]:
+        """The parameters of a tool that travel in headers, too."""
+        lookup = marks_of(self._tools)
+        return () if lookup is None else lookup(name)
 
     async def list_tools(self, params: PaginatedRequestParams, context: Context) -> ListToolsResult:
         """Every tool on one page, in the order of adding."""

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from typedmcp.core.errors import ToolError, UsageError
 from typedmcp.core.jsonrpc import refuse_non_finite
+from typedmcp.core.param_headers import Mark, offer_marks, read_marks
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
 from typedmcp_wire.types.tools import Tool as ToolDescriptor
@@ -68,6 +69,8 @@ class ToolManager:
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
+        self._marks = marks = dict[str, tuple[Mark, ...]]()
+        offer_marks(self, lambda name: marks.get(name, ()))
         for tool in tools:
             self.add(tool)
 
@@ -75,16 +78,23 @@ class ToolManager:
         """Register a tool; one of the same name is replaced in its place.
 
         Raises:
-            UsageError: the name is empty or the function cannot be called.
+            UsageError: the name is empty, the function cannot be called, or a parameter is marked amiss
+                (:mod:`typedmcp.core.param_headers`).
         """
         if not tool.name or not callable(tool.execute):
             raise UsageError("a tool needs a name and something to call")
+        try:
+            marks = read_marks(tool.parameters)
+        except UsageError as error:
+            raise UsageError(f"tool {tool.name!r}: {error}") from None
         self._tools[tool.name] = tool
+        self._marks[tool.name] = marks
         return tool
 
     def remove(self, name: str) -> None:
         """Take a tool out; one that is not there is no error."""
         self._tools.pop(name, None)
+        self._marks.pop(name, None)
 
     def definitions(self) -> list[Tool]:
         """The tools, in the order in which they were added."""

@@ -85,11 +85,13 @@ def check_params(get: Get, marks: tuple[Mark, ...], arguments: object) -> None:
         if expected is None:
             if given is not None:
                 raise _mismatch(header, "repeats an argument that is not there", None)
-        elif isinstance(expected, (str, int, float)):  # anything else is no value of such a parameter: the tool says so
+        elif isinstance(expected, (str, int, float)):
             if given is None:
                 raise _mismatch(header, "is missing", expected)
             if not _says(given, expected):
                 raise _mismatch(header, "differs from the body", expected)
+        elif given is not None:  # without a header, the tool says that this is no value of the parameter
+            raise _mismatch(header, "differs from the body", None)
 
 
 def _argument(arguments: object, path: tuple[str, ...]) -> object:

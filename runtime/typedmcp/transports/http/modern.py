@@ -29,7 +29,7 @@ from typedmcp.transports.http.replies import JSON_HEADERS, Reply, refuse, refuse
 from typedmcp.transports.http.ticker import Ticker
 from typedmcp.transports.sse import encode_event
 from typedmcp_wire.methods import CALL_TOOL, LISTEN
-from typedmcp_wire.revisions import CLIENT_CAPABILITIES_KEY, HTTP_STATUS, PROTOCOL_VERSION_KEY
+from typedmcp_wire.revisions import CLIENT_CAPABILITIES_KEY, HTTP_STATUS, PROTOCOL_VERSION_KEY, REVISIONS
 
 _NOBODY = Nobody()
 _TICK: Final = 0.5
@@ -51,6 +51,7 @@ class ModernPosts:
         self._keep_alive = keep_alive
         self._ticker = Ticker(_TICK)
         self._marks = marks_of(server)
+        self._revisions: tuple[str, ...] = getattr(server, "protocol_versions", REVISIONS)
 
     async def serve(
         self, get: Get, request: JSONRPCRequest, incoming: Incoming, responder: Responder, principal: object
@@ -67,7 +68,7 @@ class ModernPosts:
                 check_mirror(get, request.method, meta[PROTOCOL_VERSION_KEY], named)
                 if self._marks is not None and request.method == CALL_TOOL.name and isinstance(named["name"], str):
                     marks = self._marks(named["name"])
-                    if marks:
+                    if marks and meta[PROTOCOL_VERSION_KEY] in self._revisions:  # the engine refuses the others
                         check_params(get, marks, _arguments(request))
             except MCPError as mismatch:
                 return refuse_request(request, mismatch, HTTP_STATUS[mismatch.code])
