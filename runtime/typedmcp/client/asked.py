@@ -16,13 +16,12 @@ import msgspec
 from msgspec import UnsetType
 
 from typedmcp.client.callbacks import Callbacks
-from typedmcp.core.connection import Key, key_of
 from typedmcp.core.errors import MCPError
+from typedmcp.core.in_flight import Key, key_of, read_cancelled
 from typedmcp.core.jsonrpc import JSONRPCErrorData, JSONRPCRequest, JSONRPCResponse, params_text
 from typedmcp_wire.codec import decoder
 from typedmcp_wire.methods import METHODS
 from typedmcp_wire.revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
-from typedmcp_wire.types.lifecycle import CancelledNotificationParams
 
 logger = logging.getLogger("typedmcp")
 
@@ -68,12 +67,8 @@ class Asked:
 
     def cancelled(self, notification: JSONRPCRequest) -> None:
         """The server no longer wants an answer; an unknown or malformed id is ignored."""
-        try:
-            params = decoder(CancelledNotificationParams).decode(params_text(notification.params))
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            logger.warning("ignored a malformed notifications/cancelled")
-            return
-        task = None if params.request_id is None else self._running.get(key_of(params.request_id))
+        params = read_cancelled(notification)
+        task = None if params is None or params.request_id is None else self._running.get(key_of(params.request_id))
         if task is not None:
             task.cancel()
 

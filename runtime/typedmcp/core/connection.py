@@ -17,12 +17,13 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from typedmcp.core.errors import ConnectionClosed, InvalidResult, MCPError, MessageError, RequestTimeout
+from typedmcp.core.in_flight import Key, key_of, read_cancelled
 from typedmcp.core.jsonrpc import (
     JSONRPCErrorData,
     JSONRPCRequest,
@@ -35,7 +36,7 @@ from typedmcp.core.jsonrpc import (
 )
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp_wire.codec import decoder
-from typedmcp_wire.methods import METHODS, Method
+from typedmcp_wire.methods import Method
 from typedmcp_wire.revisions import BATCH_REVISIONS, INTERNAL_ERROR, INVALID_REQUEST, NULL_ID_REVISIONS
 from typedmcp_wire.types.base import ClientCapabilities, Implementation
 
@@ -43,7 +44,6 @@ logger = logging.getLogger("typedmcp")
 
 DEFAULT_MAX_IN_FLIGHT = 1024
 T = TypeVar("T")
-Key: TypeAlias = tuple[type, int | str]
 
 
 class Handshake(Struct, kw_only=True):
@@ -68,11 +68,6 @@ else:
     def start_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
         """A task for `coroutine`, begun in the next turn of the loop: this Python cannot begin it at once."""
         return loop.create_task(coroutine)
-
-
-def key_of(request_id: int | str) -> Key:
-    """A dictionary key under which 7 and "7" differ."""
-    return type(request_id), request_id
 
 
 class Connection:
@@ -214,10 +209,8 @@ class Connection:
             task.add_done_callback(self._notes.discard)
 
     def _cancel(self, notification: JSONRPCRequest) -> None:
-        try:
-            params = decoder(METHODS["notifications/cancelled"].params).decode(notification.params)
-        except (msgspec.DecodeError, TypeError, ValueError, RecursionError):
-            logger.warning("ignored a malformed notifications/cancelled")
+        params = read_cancelled(notification)
+        if params is None:
             return
         key = key_of(params.request_id) if params.request_id is not None else None
         task = self._in_flight.get(key) if key else None

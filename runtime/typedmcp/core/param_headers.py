@@ -52,6 +52,18 @@ def marks_of(server: object) -> Lookup | None:
         return None
 
 
+def marks_of_tool(name: str, schema: object) -> tuple[Mark, ...]:
+    """The marked parameters of a tool's input schema.
+
+    Raises:
+        UsageError: a marker breaks a rule; the tool is named.
+    """
+    try:
+        return read_marks(schema)
+    except UsageError as error:
+        raise UsageError(f"tool {name!r}: {error}") from None
+
+
 def read_marks(schema: object) -> tuple[Mark, ...]:
     """The marked parameters of an input schema.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from typedmcp.core.errors import MCPError, UsageError
-from typedmcp.core.param_headers import Mark, read_marks
+from typedmcp.core.param_headers import Mark, marks_of_tool
 from typedmcp.core.uri_templates import normal_form
 from typedmcp.server.app_prompts import FunctionPrompt
 from typedmcp.server.app_resources import FunctionResource, FunctionTemplate
@@ -71,10 +71,7 @@ class AppServicer(Servicer[Context]):
         """
         if self._tools.get(tool.name) is not None:
             raise UsageError(f"there is a tool named {tool.name!r} already; give one of them another name=")
-        try:
-            marks = read_marks(tool.descriptor.input_schema)
-        except UsageError as error:
-            raise UsageError(f"tool {tool.name!r}: {error}") from None
+        marks = marks_of_tool(tool.name, tool.descriptor.input_schema)
         self._tools.add(tool.name, tool)
         if marks:
             self._marks[tool.name] = marks

@@ -33,11 +33,11 @@ class ToolServicer(Servicer[Context]):
     def __init__(self, tools: ToolManager, *, strict: bool = False) -> None:
         self._tools = tools
         self._strict = strict
+        self._marks = marks_of(tools)
 
     def param_marks(self, name: str) -> tuple[Mark, ...]:
         """The parameters of a tool that travel in headers, too."""
-        lookup = marks_of(self._tools)
-        return () if lookup is None else lookup(name)
+        return () if self._marks is None else self._marks(name)
 
     async def list_tools(self, params: PaginatedRequestParams, context: Context) -> ListToolsResult:
         """Every tool on one page, in the order of adding."""

@@ -20,7 +20,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from typedmcp.core.errors import ToolError, UsageError
 from typedmcp.core.jsonrpc import refuse_non_finite
-from typedmcp.core.param_headers import Mark, offer_marks, read_marks
+from typedmcp.core.param_headers import Mark, marks_of_tool, offer_marks
 from typedmcp_wire.types.calls import CallToolResult
 from typedmcp_wire.types.content import TextContent
 from typedmcp_wire.types.tools import Tool as ToolDescriptor
@@ -83,10 +83,7 @@ class ToolManager:
         """
         if not tool.name or not callable(tool.execute):
             raise UsageError("a tool needs a name and something to call")
-        try:
-            marks = read_marks(tool.parameters)
-        except UsageError as error:
-            raise UsageError(f"tool {tool.name!r}: {error}") from None
+        marks = marks_of_tool(tool.name, tool.parameters)
         self._tools[tool.name] = tool
         self._marks[tool.name] = marks
         return tool

@@ -34,7 +34,7 @@ from typedmcp.transports.http.outgoing import DEFAULT_KEEP_ALIVE
 from typedmcp.transports.http.rate import RateLimiter
 from typedmcp.transports.http.replies import Reply
 from typedmcp.transports.http.sessions import DEFAULT_MCP_SESSION_CAPACITY
-from typedmcp.transports.http.shell import make_watch, plain, read_body, respond
+from typedmcp.transports.http.shell import add_health, make_watch, plain, read_body, respond
 from typedmcp.transports.http.store import SessionStore
 
 Identify = Callable[[web.Request], object]
@@ -144,12 +144,7 @@ def create_app(
     app[ENDPOINT] = endpoint
     for place in {path, path.rstrip("/") or "/", path.rstrip("/") + "/"}:
         app.router.add_route("*", place, serve)
-    for place in ("/healthz", "/readyz"):
-        app.router.add_get(place, _healthy)
+    add_health(app)
     app.on_shutdown.append(stop)
     app.on_cleanup.append(close)
     return app
-
-
-async def _healthy(request: web.Request) -> web.Response:
-    return web.Response(text="ok\n")

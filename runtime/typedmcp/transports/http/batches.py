@@ -19,11 +19,10 @@ from typedmcp.core.jsonrpc import (
     JSONRPCMessage,
     JSONRPCRequest,
     JSONRPCResponse,
-    decode_message,
     encode_response,
-    split_batch,
 )
 from typedmcp.transports.http.handshake import HandshakePosts
+from typedmcp.transports.http.incoming import read_batch
 from typedmcp.transports.http.live import LiveSession
 from typedmcp.transports.http.mirror import Get
 from typedmcp.transports.http.outgoing import Responder
@@ -43,7 +42,7 @@ async def serve_batch(
 ) -> Reply | None:
     """Serve a batch; None when the answer was streamed."""
     try:
-        members = [_read(member) for member in split_batch(frame)]
+        members = read_batch(frame)
     except MessageError as error:
         return refuse(400, error.message, code=error.code, null_id=True)
     streamed = posts.streams(get) and any(isinstance(m, JSONRPCRequest) and m.id is not UNSET for m in members)
@@ -124,10 +123,3 @@ class _Batch:
             self._answers.append(response)
         else:
             self._send(encode_response(response))
-
-
-def _read(member: bytes) -> JSONRPCMessage | MessageError:
-    try:
-        return decode_message(member)
-    except MessageError as error:
-        return error

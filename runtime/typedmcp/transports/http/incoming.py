@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Struct, field
 
 from typedmcp.core.errors import MessageError
-from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, decode_message, is_array, params_text
+from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, decode_message, is_array, params_text, split_batch
 from typedmcp.core.narrow import is_object
 from typedmcp.transports.http.mirror import Get
 from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, PARSE_ERROR, PROTOCOL_VERSION_HEADER, PROTOCOL_VERSION_KEY
@@ -102,3 +102,19 @@ def nests_deeper(text: bytes, limit: int) -> bool:
         return False
     brackets = _STRING.sub(b"", text.translate(None, _DROPPED)).translate(None, b'"\\')
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > limit
+
+
+def read_batch(frame: bytes) -> list[JSONRPCMessage | MessageError]:
+    """The members of a batch, or why one cannot be read.
+
+    Raises:
+        MessageError: it is no batch.
+    """
+    return [_member(text) for text in split_batch(frame)]
+
+
+def _member(text: bytes) -> JSONRPCMessage | MessageError:
+    try:
+        return decode_message(text)
+    except MessageError as error:
+        return error

@@ -6,19 +6,17 @@ import asyncio
 import logging
 from typing import Any
 
-import msgspec
 from msgspec import UNSET
 
-from typedmcp.core.connection import Handshake, Key, key_of
-from typedmcp.core.jsonrpc import JSONRPCRequest, encode_message, params_text
+from typedmcp.core.connection import Handshake
+from typedmcp.core.in_flight import Key, key_of, read_cancelled
+from typedmcp.core.jsonrpc import JSONRPCRequest, encode_message
 from typedmcp.transports.http.outgoing import OutgoingStream
 from typedmcp.transports.http.peer import Calls, RequestPeer, Send
 from typedmcp.transports.http.replies import Headers
 from typedmcp.transports.http.sessions import STANDALONE, MCPSession
 from typedmcp.transports.sse import encode_event
-from typedmcp_wire.codec import decoder
 from typedmcp_wire.revisions import SESSION_ID_HEADER
-from typedmcp_wire.types.lifecycle import CancelledNotificationParams
 
 logger = logging.getLogger("typedmcp")
 PRIMED_REVISION = "2025-11-25"
@@ -124,10 +122,8 @@ class LiveSession:
 
     def cancel(self, notification: JSONRPCRequest) -> None:
         """Cancel a request in flight; an unknown or malformed one is ignored."""
-        try:
-            params = decoder(CancelledNotificationParams).decode(params_text(notification.params))
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            logger.warning("ignored a malformed notifications/cancelled")
+        params = read_cancelled(notification)
+        if params is None:
             return
         request_id = params.request_id
         run = (self._requests or {}).get(key_of(request_id)) if request_id is not None else None

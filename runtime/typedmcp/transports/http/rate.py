@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from typedmcp.core.errors import MCPError, MessageError, UsageError
-from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest, decode_message, split_batch
-from typedmcp.transports.http.incoming import Incoming
+from typedmcp.core.jsonrpc import JSONRPCMessage, JSONRPCRequest
+from typedmcp.transports.http.incoming import Incoming, read_batch
 from typedmcp.transports.http.replies import Reply, refuse, refuse_request
 from typedmcp_wire.revisions import INTERNAL_ERROR
 
@@ -120,13 +120,6 @@ def _counts(message: JSONRPCMessage | MessageError) -> bool:
 def _calls_in(frame: bytes) -> int:
     """How many calls a batch holds; what cannot be read is none."""
     try:
-        return sum(map(_counts, map(_read, split_batch(frame))))
+        return sum(map(_counts, read_batch(frame)))
     except MessageError:
         return 0
-
-
-def _read(member: bytes) -> JSONRPCMessage | MessageError:
-    try:
-        return decode_message(member)
-    except MessageError as error:
-        return error

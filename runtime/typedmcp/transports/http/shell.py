@@ -126,6 +126,16 @@ def plain(reply: Reply) -> web.Response:
     return web.Response(status=reply.status, body=reply.body or None, headers=CIMultiDict(reply.headers))
 
 
+def add_health(app: web.Application) -> None:
+    """Answer ``/healthz`` and ``/readyz``."""
+
+    async def healthy(request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    for place in ("/healthz", "/readyz"):
+        app.router.add_get(place, healthy)
+
+
 def accepts_event_stream(request: web.BaseRequest) -> bool:
     """Whether a client asks for an event stream by name; wildcards are not enough."""
     return negotiation.names(request.headers.get("Accept"), negotiation.EVENT_STREAM)

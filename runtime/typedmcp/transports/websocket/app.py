@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler
 from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http.guard import OriginGuard
-from typedmcp.transports.http.shell import plain
+from typedmcp.transports.http.shell import add_health, plain
 from typedmcp.transports.websocket.frames import (
     DEFAULT_HEARTBEAT,
     DEFAULT_MAX_MESSAGE_BYTES,
@@ -83,11 +83,6 @@ def create_websocket_app(
 
     app = web.Application(middlewares=[guarded])
     app.add_routes(websocket.routes())
-    for place in ("/healthz", "/readyz"):
-        app.router.add_get(place, _healthy)
+    add_health(app)
     app.on_shutdown.append(websocket.shutdown)
     return app
-
-
-async def _healthy(request: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
