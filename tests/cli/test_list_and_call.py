@@ -253,3 +253,11 @@ def test_ctrl_c_ends_a_call(start: Start, kind: str, name: str, sign: str, reque
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert "Error" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_that_another_thread_receives_ends_a_call_too(start: Start, servers: Path) -> None:
+    process = start("call", str(servers / "threads.py"), "catch", "seconds=600")
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err

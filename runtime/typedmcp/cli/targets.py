@@ -6,8 +6,8 @@ import difflib
 import os
 import shlex
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -128,9 +128,42 @@ def converse(target: Target, connection: Connection, work: Callable[[MCPClient],
     server = load_server(target.spec) if target.spec is not None else target.address or list(target.command)
     try:
         with nullcontext() if target.spec is None else quiet_output():
-            return asyncio.run(_converse(server, connection, work))
+            return asyncio.run(_interruptible(_converse(server, connection, work)))
     except TypedMCPError as error:
         raise failure_of(error) from error
+
+
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work until Ctrl-C.
+
+    asyncio.run alone can miss it: a signal that another thread receives, or that comes just before the loop waits,
+    does not wake the loop.  A handler that belongs to the loop does.
+
+    Raises:
+        click.Abort: Ctrl-C was pressed.
+    """
+    import asyncio
+    import signal
+
+    task = asyncio.current_task()
+    assert task is not None
+    presses = 0
+
+    def interrupt() -> None:
+        nonlocal presses
+        presses += 1
+        task.cancel()
+
+    # Ignored is how a shell starts what runs in the background: then it stays so.  Windows has no such handlers.
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if presses:
+            raise click.Abort from None
+        raise
 
 
 async def _converse(server: Any, connection: Connection, work: Callable[[MCPClient], Awaitable[T]]) -> T:
