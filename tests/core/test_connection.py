@@ -93,7 +93,7 @@ async def test_ids_that_look_alike_are_different_requests() -> None:  # F019, F0
 
     wired = Wired(StubServer(tools_call=handler))
     wired.receive(*map(call, ids))
-    await asyncio.sleep(0)
+    await wired.begun()
     assert len(gates) == len(ids)
     for gate in gates.values():
         gate.release.set()

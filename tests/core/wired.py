@@ -55,6 +55,12 @@ class Wired:
         self.frames.append(bytes(data))
         self._written.set()
 
+    async def begun(self) -> None:
+        """Return when everything received has begun."""
+        async with asyncio.timeout(LIMIT):
+            while self.connection.waiting:  # noqa: ASYNC110 - a connection has no event for it
+                await asyncio.sleep(0)
+
     @property
     def sent(self) -> list[Any]:
         return [json.loads(frame) for frame in self.frames]

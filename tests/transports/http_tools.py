@@ -103,9 +103,9 @@ class Tools(Servicer[Context]):
 
     async def _ask(self, context: Context, timeout: float | None = None) -> str:
         """Ask the client for its roots."""
-        assert context._peer is not None
+        assert context.peer is not None
         try:
-            answer = await context._peer.request(METHODS["roots/list"], types.RequestParams(), timeout=timeout)
+            answer = await context.peer.request(METHODS["roots/list"], types.RequestParams(), timeout=timeout)
             self.answers.append(answer)
         except Exception as error:
             self.answers.append(error)

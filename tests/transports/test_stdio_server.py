@@ -186,6 +186,23 @@ async def test_end_of_input_ends_it() -> None:
         await handle.start()
 
 
+@pytest.mark.req("M-079")
+async def test_every_request_before_the_end_of_input_begins() -> None:
+    server = FakeServer()
+    peer = Peer()
+    handle = create_stdio_server(server, input=peer.input, output=peer.output)
+    await peer.send(*(call(number, "wait" if number % 2 else "tools/list") for number in range(1, 21)))
+    peer.close("to_server")
+    async with asyncio.timeout(5):
+        await handle.serve()
+    assert sorted(server.cancelled) == list(range(1, 21, 2))
+    peer.close("output")
+    answered = [(await peer.answer())["id"] for _ in range(10)]
+    assert answered == list(range(2, 21, 2))
+    assert await peer.line() == b""
+    peer.close()
+
+
 async def test_serve_can_be_cancelled() -> None:
     server = FakeServer()
     peer = Peer()

@@ -1,10 +1,10 @@
 """A server's side of one message stream: requests in flight, their cancellation, and calls to the client.
 
 Rules:
-- Every request runs in a task of its own, so a slow one never holds up another.  Notifications and requests begin in
-  the order in which they came.
-- ``notifications/cancelled`` for a request in flight cancels its task; nothing more is written for it.  For an unknown
-  or finished request, or for ``initialize``, it does nothing.
+- A slow request never holds up another.  Notifications and requests begin in the order in which they came; see
+  :mod:`typedmcp.core.running`.
+- ``notifications/cancelled`` for a request in flight cancels its handler; nothing more is written for it.  For an
+  unknown or finished request, or for ``initialize``, it does nothing.
 - An id that is in flight already is refused with -32600; the first request goes on.
 - When the stream ends, every task is cancelled and every outstanding call to the client fails.
 - There is no IO here: messages come in by :meth:`Connection.receive`, text goes out by the `write` given.
@@ -15,9 +15,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import sys
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -34,6 +33,7 @@ from typedmcp.core.jsonrpc import (
     is_array,
     split_batch,
 )
+from typedmcp.core.running import Job, Runner, start_task
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp_wire.codec import decoder
 from typedmcp_wire.methods import Method
@@ -43,7 +43,6 @@ from typedmcp_wire.types.base import ClientCapabilities, Implementation
 logger = logging.getLogger("typedmcp")
 
 DEFAULT_MAX_IN_FLIGHT = 1024
-T = TypeVar("T")
 
 
 class Handshake(Struct, kw_only=True):
@@ -55,19 +54,6 @@ class Handshake(Struct, kw_only=True):
     log_level: str | None = None
     """The lowest level of log messages the client asked for; None: it has not asked."""
     initialized: bool = False
-
-
-if sys.version_info >= (3, 12):
-
-    def start_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """A task for `coroutine`, begun at once."""
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)
-
-else:
-
-    def start_task(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> asyncio.Task[T]:
-        """A task for `coroutine`, begun in the next turn of the loop: this Python cannot begin it at once."""
-        return loop.create_task(coroutine)
 
 
 class Connection:
@@ -98,14 +84,21 @@ class Connection:
         self._write = write
         self._max_in_flight = max_in_flight
         self._on_fault = on_fault
-        self._in_flight: dict[Key, asyncio.Task[Any]] = {}
+        self._in_flight: dict[Key, Job] = {}
         self._cancelled: set[Key] = set()
-        self._initializing: asyncio.Task[Any] | None = None
+        self._initializing: Job | None = None
+        self._held: list[MessageError] = []
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._ids = itertools.count(1)
         self._loop = asyncio.get_running_loop()
-        self._notes: set[asyncio.Task[None]] = set()
+        self._runner = Runner(self._loop)
+        self._batches: set[asyncio.Task[None]] = set()
         self.closed = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something received has yet to begin."""
+        return self._runner.waiting
 
     # -- messages from the client ----------------------------------------------------------------------------------
 
@@ -128,9 +121,9 @@ class Connection:
         if self.closed:
             return
         array = is_array(error.frame)
-        if array and self._initializing is not None and not self._initializing.done():
+        if array and self._initializing is not None:
             # Sent right behind the handshake: only its outcome tells whether this is a batch.
-            self._initializing.add_done_callback(lambda _: self.receive_malformed(error))
+            self._held.append(error)
         elif array and self.handshake is not None and self.handshake.revision in BATCH_REVISIONS:
             self._batch(error.frame)
         elif error.answer:
@@ -153,11 +146,10 @@ class Connection:
         if key in self._in_flight or len(self._in_flight) >= self._max_in_flight:
             self._write(encode_message(self._not_now(key)))
         else:
-            task = start_task(self._serve(key, request), self._loop)
-            if not task.done():
-                self._in_flight[key] = task
-                if request.method == "initialize":
-                    self._initializing = task
+            self._in_flight[key] = job = Job(self._serve, key, request)
+            if request.method == "initialize":
+                self._initializing = job
+            self._runner.start(job)
 
     def _not_now(self, key: Key) -> JSONRPCResponse:
         """The refusal of a request while others are in flight."""
@@ -183,43 +175,46 @@ class Connection:
             self._on_fault(error)
 
     def _done(self, key: Key) -> None:
-        self._in_flight.pop(key, None)
+        job = self._in_flight.pop(key, None)
         self._cancelled.discard(key)
+        if job is not None and job is self._initializing:
+            self._initializing = None
+            held, self._held = self._held, []
+            for error in held:
+                self._loop.call_soon(self.receive_malformed, error)
 
-    def _never_ran(self, key: Key, task: asyncio.Task[Any]) -> None:
-        """Forget a task cancelled before its first step, which never reaches its own `finally`."""
-        if self._in_flight.get(key) is task:
+    def _never_ran(self, key: Key, job: Job) -> None:
+        """Forget a job cancelled before its first step, which never reaches its own `finally`."""
+        if self._in_flight.get(key) is job:
             self._done(key)
 
     def _notified(self, notification: JSONRPCRequest) -> None:
         if notification.method == "notifications/cancelled":
             self._cancel(notification)
-        self._note(notification)
+        self._runner.start(Job(self._take_note, notification))
 
-    def _note(self, notification: JSONRPCRequest) -> None:
-        async def run() -> None:
-            try:
-                await self._server.dispatch(notification, self)
-            except Exception as error:  # noqa: BLE001 - a notification has no answer that could tell
-                self._faulted(error)
-
-        task = start_task(run(), self._loop)
-        if not task.done():
-            self._notes.add(task)
-            task.add_done_callback(self._notes.discard)
+    async def _take_note(self, notification: JSONRPCRequest) -> None:
+        try:
+            await self._server.dispatch(notification, self)
+        except Exception as error:  # noqa: BLE001 - a notification has no answer that could tell
+            self._faulted(error)
 
     def _cancel(self, notification: JSONRPCRequest) -> None:
         params = read_cancelled(notification)
         if params is None:
             return
         key = key_of(params.request_id) if params.request_id is not None else None
-        task = self._in_flight.get(key) if key else None
-        if key is None or task is None or task is self._initializing:
+        job = self._in_flight.get(key) if key else None
+        if key is None or job is None or job is self._initializing:
             return
         logger.info("request %r cancelled by the client: %s", params.request_id, params.reason or "no reason given")
-        self._cancelled.add(key)
-        task.add_done_callback(lambda ended: self._never_ran(key, ended))
-        task.cancel()
+        if job.task is None:
+            self._runner.withdraw(job)
+            self._done(key)
+        else:
+            self._cancelled.add(key)
+            job.task.add_done_callback(lambda _: self._never_ran(key, job))
+            job.task.cancel()
 
     def is_cancelled(self, request_id: int | str) -> bool:
         """Whether the client has withdrawn a request that is still winding down."""
@@ -237,8 +232,8 @@ class Connection:
         parts = [self._take_member(member) for member in members]
         task = start_task(self._answer_batch(parts), self._loop)
         if not task.done():
-            self._notes.add(task)
-            task.add_done_callback(self._notes.discard)
+            self._batches.add(task)
+            task.add_done_callback(self._batches.discard)
 
     def _take_member(self, member: bytes) -> JSONRPCResponse | asyncio.Task[JSONRPCResponse | None] | None:
         """The answer to a member, the task that will have it, or None when there is none."""
@@ -255,9 +250,8 @@ class Connection:
         key = key_of(message.id)
         if key in self._in_flight or len(self._in_flight) >= self._max_in_flight:
             return self._not_now(key)
-        task = start_task(self._serve_member(key, message), self._loop)
-        if not task.done():
-            self._in_flight[key] = task
+        self._in_flight[key] = job = Job(self._serve, key, message)
+        job.task = task = start_task(self._serve_member(key, message), self._loop)
         return task
 
     async def _serve_member(self, key: Key, request: JSONRPCRequest) -> JSONRPCResponse | None:
@@ -339,7 +333,8 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        for task in [*self._in_flight.values(), *self._notes]:
+        self._runner.cancel()
+        for task in self._tasks() - self._runner.tasks:
             task.cancel()
         for future in self._calls.values():
             if not future.done():
@@ -347,9 +342,12 @@ class Connection:
 
     async def wait_closed(self, timeout: float | None = None) -> None:
         """Wait until the cancelled handlers have ended, at most `timeout` seconds."""
-        tasks = [*self._in_flight.values(), *self._notes]
+        tasks = self._tasks()
         if tasks:
             await asyncio.wait(tasks, timeout=timeout)
+
+    def _tasks(self) -> set[asyncio.Task[Any]]:
+        return {*self._runner.tasks, *self._batches, *(job.task for job in self._in_flight.values() if job.task)}
 
 
 def _failed(request_id: int | str, code: int, message: str, data: Any = UNSET) -> JSONRPCResponse:

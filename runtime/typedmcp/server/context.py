@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from typedmcp.core.errors import UsageError
 from typedmcp.server.questions import Questions
 from typedmcp_wire.revisions import HANDSHAKE_REVISIONS, MCP_PROTOCOL_VERSION
@@ -70,7 +72,7 @@ class InputNeeded(BaseException):
     """
 
 
-class Context(Questions):
+class Context(Struct, Questions, eq=False):
     """One request as its handler sees it.
 
     Attributes:
@@ -81,56 +83,35 @@ class Context(Questions):
         client_capabilities: What the client can do.
         log_level: The lowest level of log messages the client wants; None: none.
         meta: The request's ``_meta``, as sent.
-        principal: Who the caller is, when something in front has established it.
     """
 
-    __slots__ = (
-        "_finished",
-        "_loop",
-        "_peer",
-        "_progress",
-        "client_capabilities",
-        "client_info",
-        "log_level",
-        "meta",
-        "method",
-        "principal",
-        "progress_token",
-        "request_id",
-        "retry",
-        "revision",
-        "rounds",
-    )
+    revision: str
+    request_id: int | str
+    method: str
+    client_info: Implementation | None
+    client_capabilities: ClientCapabilities
+    log_level: LoggingLevel | None
+    progress_token: int | str | None
+    meta: dict[str, Any] | None
+    peer: Peer | None
+    """The way back to the client; None where there is none."""
+    retry: tuple[Callable[[], StateSeal], Any] | None = None
+    """How a modern request is sent again with answers; see :mod:`typedmcp.server.rounds`."""
+    rounds: Rounds | None = None
+    """What a modern request has asked."""
+    finished: bool = False
+    """Whether the request is answered or withdrawn: nothing more is sent for it."""
+    _loop: asyncio.AbstractEventLoop | None = None
+    _progress: float | None = None
 
-    def __init__(
-        self,
-        revision: str,
-        request_id: int | str,
-        method: str,
-        *,
-        client_info: Implementation | None,
-        client_capabilities: ClientCapabilities,
-        log_level: LoggingLevel | None,
-        progress_token: int | str | None,
-        meta: dict[str, Any] | None,
-        peer: Peer | None,
-    ) -> None:
-        self.revision = revision
-        self.request_id = request_id
-        self.method = method
-        self.client_info = client_info
-        self.client_capabilities = client_capabilities
-        self.log_level: LoggingLevel | None = log_level
-        self.progress_token = progress_token
-        self.meta = meta
-        self.principal = None if peer is None else peer.principal
-        self._peer = peer
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._progress: float | None = None
-        self._finished = False
-        # How a modern request is sent again with answers, and what has been asked; see typedmcp.server.rounds.
-        self.retry: tuple[Callable[[], StateSeal], Any] | None = None
-        self.rounds: Rounds | None = None
+    def __repr__(self) -> str:
+        # Without what the client sent: contexts are printed in logs.
+        return f"<Context of {self.method} {self.request_id!r} at {self.revision}>"
+
+    @property
+    def principal(self) -> object:
+        """Who the caller is, when something in front has established it."""
+        return None if self.peer is None else self.peer.principal
 
     @classmethod
     def for_notification(cls, method: str, handshake: Handshake | None, peer: Peer | None) -> Context:
@@ -162,11 +143,6 @@ class Context(Questions):
         """Whether the request carries its own context (2026-07-28 on), rather than relying on a handshake."""
         return self.revision not in HANDSHAKE_REVISIONS
 
-    @property
-    def peer(self) -> Peer | None:
-        """The way back to the client; None where there is none."""
-        return self._peer
-
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> Awaitable[None]:
@@ -180,7 +156,7 @@ class Context(Questions):
             total: How much there is to do, when known.
             message: What is being done, for people.
         """
-        if self._peer is None or self.progress_token is None or self._finished:
+        if self.peer is None or self.progress_token is None or self.finished:
             return _DONE
         if self._progress is not None and progress <= self._progress:
             logger.debug("dropped a progress report that does not grow: %s after %s", progress, self._progress)
@@ -209,7 +185,7 @@ class Context(Questions):
         if level not in _SEVERITY:
             raise UsageError(f"{level!r} is no log level; use one of {', '.join(LEVELS)}")
         wanted = self._wanted_level()
-        if self._peer is None or self._finished or wanted is None or _SEVERITY[level] < _SEVERITY[wanted]:
+        if self.peer is None or self.finished or wanted is None or _SEVERITY[level] < _SEVERITY[wanted]:
             return _DONE
         params = LoggingMessageNotificationParams(level=level, data=data, logger=logger_name)
         return self._notify("notifications/message", params)
@@ -238,29 +214,20 @@ class Context(Questions):
         return _DONE
 
     def _close_stream(self, milliseconds: int | None) -> None:
-        close: Callable[[int | None], bool] | None = getattr(self._peer, "close_stream", None)
-        if self._finished or close is None or not close(milliseconds):
+        close: Callable[[int | None], bool] | None = getattr(self.peer, "close_stream", None)
+        if self.finished or close is None or not close(milliseconds):
             logger.debug("the stream of %s stays open: its client could not come back for the rest", self.method)
 
     def _wanted_level(self) -> LoggingLevel | None:
         """The level in force: in the handshake era a client may choose another while the request runs."""
-        handshake: Handshake | None = None if self.is_modern else getattr(self._peer, "handshake", None)
+        handshake: Handshake | None = None if self.is_modern else getattr(self.peer, "handshake", None)
         return self.log_level if handshake is None else as_level(handshake.log_level)
 
     def choose_log_level(self, level: LoggingLevel) -> None:
         """Keep, for the connection of a client of the handshake era, which log messages it wants."""
-        handshake: Handshake | None = getattr(self._peer, "handshake", None)
+        handshake: Handshake | None = getattr(self.peer, "handshake", None)
         if handshake is not None:
             handshake.log_level = level
-
-    @property
-    def finished(self) -> bool:
-        """Whether the request is answered or withdrawn."""
-        return self._finished
-
-    def finish(self) -> None:
-        """The request is answered or withdrawn: nothing more is sent for it."""
-        self._finished = True
 
     def enter_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         """The handler runs in a worker thread: what it sends goes through `loop`."""
@@ -275,8 +242,8 @@ class Context(Questions):
         return _DONE
 
     def _send(self, method: str, params: object) -> None:
-        if self._peer is None or self._finished:
+        if self.peer is None or self.finished:
             return
-        is_cancelled = getattr(self._peer, "is_cancelled", None)  # a peer without connection has no such thing
+        is_cancelled = getattr(self.peer, "is_cancelled", None)  # a peer without connection has no such thing
         if is_cancelled is None or not is_cancelled(self.request_id):
-            self._peer.notify(method, params)
+            self.peer.notify(method, params)

@@ -222,7 +222,7 @@ class MCPServer:
             return JSONRPCResponse(id=request_id, result=result)
         finally:
             if opened is not None:
-                opened.finish()
+                opened.finished = True
 
     @overload
     async def handle(self, message: bytes, context: Any = None) -> bytes | None: ...

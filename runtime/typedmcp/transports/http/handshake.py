@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT, start_task
+from typedmcp.core.connection import DEFAULT_MAX_IN_FLIGHT
 from typedmcp.core.errors import MCPError
 from typedmcp.core.in_flight import key_of
 from typedmcp.core.jsonrpc import JSONRPCRequest, JSONRPCResponse, encode_response
+from typedmcp.core.running import start_task
 from typedmcp.core.transport import MCPServerInterface
 from typedmcp.transports.http import negotiation
 from typedmcp.transports.http.dispatching import ask, tell

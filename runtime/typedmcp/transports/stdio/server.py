@@ -56,6 +56,12 @@ class _Serving(StdioServerTransport):
         self.emitter.emit("error", error)
         self.connection.receive_malformed(error)
 
+    def _end_of_input(self) -> None:
+        if self.connection is not None and self.connection.waiting:
+            asyncio.get_running_loop().call_soon(self._end_of_input)
+        else:
+            super()._end_of_input()
+
     def _ended(self) -> None:
         if self.connection is not None:
             self.connection.close()

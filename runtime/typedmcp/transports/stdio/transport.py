@@ -170,7 +170,10 @@ class StdioServerTransport:
             self.emitter.emit("error", _failure("reading", error))
         self._lines(self._framer.eof())
         # Not at once: what came just before the end has had its first step by then, and may have answered.
-        asyncio.get_running_loop().call_soon(self._end)
+        asyncio.get_running_loop().call_soon(self._end_of_input)
+
+    def _end_of_input(self) -> None:
+        self._end()
 
     def _output_lost(self, error: Exception) -> None:
         if not isinstance(error, (BrokenPipeError, ConnectionResetError)):

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from typedmcp.core.connection import start_task
+from typedmcp.core.running import start_task
 
 HIGH_WATER: Final = 1024 * 1024
 LOW_WATER: Final = 256 * 1024
