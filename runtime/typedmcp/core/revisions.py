@@ -15,8 +15,7 @@ from msgspec.structs import FieldInfo, fields
 
 from typedmcp_wire.history import DEFINITIONS, FIELDS
 
-_NONE: dict[type[Struct], Any] = {}
-_SCALARS = frozenset({str, int, float, bool, type(None), dict, msgspec.UnsetType})
+_SCALARS: frozenset[type] = frozenset({str, int, float, bool, type(None), dict, msgspec.UnsetType})
 
 
 def exists_in(definition: str, revision: str) -> bool:
@@ -28,19 +27,37 @@ def exists_in(definition: str, revision: str) -> bool:
 class _Plan(Struct, frozen=True, gc=False):
     """What a struct type loses in one revision, and where further structs may hang."""
 
-    lacking: tuple[FieldInfo, ...]
+    lacking: tuple[tuple[str, Any], ...]
+    """Names and defaults."""
     nested: tuple[str, ...]
 
 
-_plans: dict[str, dict[type[Struct], _Plan]] = {}
+class _Plans:
+    """What is known about one revision so far."""
+
+    __slots__ = ("by_type", "whole")
+
+    def __init__(self) -> None:
+        self.by_type: dict[type[Struct], _Plan] = {}
+        self.whole: set[type] = set(_SCALARS)
+        """Types that lose nothing, at any depth."""
+
+
+_plans: dict[str, _Plans] = {}
 
 
 def _make_plan(kind: type[Struct], revision: str) -> _Plan:
     lacking = _lacking(kind, revision)
     gone = {info.name for info in lacking}
     kept = [info for info in fields(kind) if info.name not in gone]
-    plan = _Plan(lacking, tuple(info.name for info in kept if _may_lack(info.type, revision, {kind})))
-    _plans.setdefault(revision, {})[kind] = plan
+    plan = _Plan(
+        tuple((info.name, info.default) for info in lacking),
+        tuple(info.name for info in kept if _may_lack(info.type, revision, {kind})),
+    )
+    plans = _plans[revision]
+    plans.by_type[kind] = plan
+    if not plan.lacking and not plan.nested:
+        plans.whole.add(kind)
     return plan
 
 
@@ -69,21 +86,25 @@ def _may_lack(hint: Any, revision: str, seen: set[Any]) -> bool:
 
 def fit(value: Any, revision: str) -> Any:
     """`value` without the fields `revision` lacks, at any depth; the value itself when nothing has to go."""
+    plans = _plans.get(revision) or _plans.setdefault(revision, _Plans())
+    whole = plans.whole
     kind = cast("Any", type(value))
-    if kind is list:
-        fitted = [entry if type(entry) in _SCALARS else fit(entry, revision) for entry in value]
-        return value if all(map(is_, fitted, value)) else fitted
-    if kind in _SCALARS or not isinstance(value, Struct):
+    if kind in whole:
         return value
-    plan = _plans.get(revision, _NONE).get(kind) or _make_plan(kind, revision)
+    if kind is list:
+        fitted = [entry if type(entry) in whole else fit(entry, revision) for entry in value]
+        return value if all(map(is_, fitted, value)) else fitted
+    if not isinstance(value, Struct):
+        return value
+    plan = plans.by_type.get(kind) or _make_plan(kind, revision)
     changes: dict[str, Any] | None = None
-    for info in plan.lacking:
-        if getattr(value, info.name) is not info.default:
+    for name, default in plan.lacking:
+        if getattr(value, name) is not default:
             changes = changes or {}
-            changes[info.name] = info.default
+            changes[name] = default
     for name in plan.nested:
         old = getattr(value, name)
-        if type(old) in _SCALARS:
+        if type(old) in whole:
             continue
         new = fit(old, revision)
         if new is not old:

@@ -40,9 +40,12 @@ _LONGEST_RETRY = 24 * 60 * 60  # seconds
 _SEVERITY = {level: number for number, level in enumerate(LEVELS)}
 
 
+_BY_NAME: dict[str | None, LoggingLevel] = {level: level for level in LEVELS}
+
+
 def as_level(name: str | None) -> LoggingLevel | None:
     """The level of this name, or None."""
-    return next((level for level in LEVELS if level == name), None)
+    return _BY_NAME.get(name)
 
 
 class _Done:

@@ -16,6 +16,7 @@ Follows the lifecycle pages of 2024-11-05 to 2025-11-25.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import msgspec
@@ -214,8 +215,12 @@ def _carried(result: CallToolResult, revision: str) -> CallToolResult:
     structured = result.structured_content
     if structured is not UNSET and type(structured) is not dict and not isinstance(to_builtins(structured), dict):
         changes["structured_content"] = UNSET
-    if not all(exists_in(type(block).__name__, revision) for block in result.content):
-        changes["content"] = [_block(block, revision) for block in result.content]
+    content = result.content
+    # Text, which nearly all content is, has always existed.
+    if not (len(content) == 1 and type(content[0]) is TextContent):
+        carried = [_block(block, revision) for block in content]
+        if not all(map(is_, carried, content)):
+            changes["content"] = carried
     return msgspec.structs.replace(result, **changes) if changes else result
 
 
